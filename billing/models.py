@@ -1,0 +1,93 @@
+"""The ledger: accounts, transfers that sum to zero, and the holds that set money aside.
+
+Append-only: a transfer and its postings are never changed or deleted; a correction is a new transfer. An account's
+`balance_microusd` is the sum of its postings, kept beside them in the same transaction; `check_ledger` recomputes it.
+"""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+
+class Account(models.Model):
+    """A place for money. Only `source` accounts (where money enters the books) may go below zero."""
+
+    class Kind(models.TextChoices):
+        SOURCE = "source"  # money that enters the books: an operator's grants, later Stripe
+        WALLET = "wallet"  # a buyer's money to spend
+        HOLD = "hold"  # set aside for one purpose
+        EARNINGS = "earnings"  # an owner's
+        FEES = "fees"  # the platform's
+
+    key = models.CharField(max_length=80, unique=True, help_text="as wallet:<user id> or hold:<hold id>")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="accounts")
+    balance_microusd = models.BigIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="account_is_not_overdrawn", condition=Q(kind="source") | Q(balance_microusd__gte=0)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class Transfer(models.Model):
+    """One balanced movement of money. The same idempotency key moves it once, however often it is asked."""
+
+    class Reason(models.TextChoices):
+        GRANT = "grant"
+        HOLD = "hold"
+        CHARGE = "charge"
+        RELEASE = "release"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    idempotency_key = models.CharField(max_length=120, unique=True)
+    reason = models.CharField(max_length=20, choices=Reason.choices)
+    memo = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.reason} {self.idempotency_key}"
+
+
+class Posting(models.Model):
+    """One line of a transfer: `amount_microusd` added to (or, negative, taken from) an account."""
+
+    transfer = models.ForeignKey(Transfer, on_delete=models.PROTECT, related_name="postings")
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="postings")
+    amount_microusd = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(name="posting_moves_something", condition=~Q(amount_microusd=0))]
+
+    def __str__(self) -> str:
+        return f"{self.amount_microusd:+d} {self.account_id}"
+
+
+class Hold(models.Model):
+    """Money of a buyer set aside for one purpose, named by `reference` (as job:<id>)."""
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        RELEASED = "released"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    reference = models.CharField(max_length=80, unique=True)
+    account = models.OneToOneField(Account, on_delete=models.PROTECT, related_name="hold")
+    wallet = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="holds")
+    amount_microusd = models.BigIntegerField()
+    state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(name="hold_is_positive", condition=Q(amount_microusd__gt=0))]
+
+    def __str__(self) -> str:
+        return f"{self.reference}: {self.amount_microusd}"

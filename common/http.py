@@ -1,0 +1,77 @@
+"""The one mapping from error codes to HTTP, for the REST API and for pages.
+
+Apps raise `NightshiftError`s that know nothing of HTTP; whoever adds an error adds its code here (a test holds that
+every code is mapped). A response body is always `{"code", "message", "field"}`.
+"""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import exception_handler
+
+from common.errors import NightshiftError
+
+STATUS_BY_CODE: dict[str, int] = {
+    "internal": 500,
+}
+
+
+def status_of(error: NightshiftError) -> int:
+    return STATUS_BY_CODE.get(error.code, 500)
+
+
+def error_body(error: NightshiftError) -> dict[str, Any]:
+    return {"code": error.code, "message": error.message, "field": error.field}
+
+
+def json_error(error: NightshiftError) -> JsonResponse:
+    return JsonResponse(error_body(error), status=status_of(error))
+
+
+def api_exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's exception hook: every failure of the API has the same shape."""
+    if isinstance(exc, NightshiftError):
+        return Response(error_body(exc), status=status_of(exc))
+    response = exception_handler(exc, context)
+    if response is None:
+        return None
+    if isinstance(exc, exceptions.ValidationError):
+        field, message = _first_problem(exc.detail)
+        response.data = {"code": "invalid_input", "message": message, "field": field}
+    elif isinstance(exc, exceptions.APIException):
+        response.data = {"code": str(exc.get_codes()), "message": str(exc.detail), "field": None}
+    else:  # Http404 and PermissionDenied of Django itself
+        code = "not_found" if response.status_code == 404 else "forbidden"
+        response.data = {"code": code, "message": "There is no such object.", "field": None}
+    return response
+
+
+def _first_problem(detail: Any, field: str | None = None) -> tuple[str | None, str]:
+    """The first field and sentence in DRF's nested validation detail."""
+    if isinstance(detail, dict):
+        name, inner = next(iter(detail.items()))
+        return _first_problem(inner, name if field is None else f"{field}.{name}")
+    if isinstance(detail, list):
+        return _first_problem(detail[0], field)
+    return (None if field == "non_field_errors" else field), str(detail)
+
+
+class DomainErrorMiddleware:
+    """Turns a `NightshiftError` that a page or a plain view let through into its HTTP status."""
+
+    def __init__(self, get_response: Any) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response: HttpResponse = self.get_response(request)
+        return response
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, NightshiftError):
+            return None
+        if "text/html" in request.headers.get("Accept", ""):
+            return render(request, "error.html", {"error": exception}, status=status_of(exception))
+        return json_error(exception)

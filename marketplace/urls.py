@@ -1,0 +1,17 @@
+"""Every address of the site, app by app."""
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("", include("accounts.urls")),
+    path("", include("blobs.urls")),
+    path("", include("worker_protocol.urls")),
+    path("", include("marketplace.pages.urls")),
+    path("api/", include("accounts.api.urls")),
+    path("api/", include("marketplace.api.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="api-schema"),
+    path("api/docs/", SpectacularSwaggerView.as_view(url_name="api-schema"), name="api-docs"),
+]
