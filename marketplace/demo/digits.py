@@ -1,7 +1,8 @@
-"""scikit-learn's handwritten digits (real scans, in the package): a part to upload, a part to test on."""
+"""scikit-learn's handwritten digits (real scans, in the package) and the job that the demo posts on them."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,20 @@ import torch
 
 TEST_ROWS = 360
 SHUFFLE_SEED = 20
+
+JOB: dict[str, Any] = {
+    "name": "Handwritten digits",
+    "model": {"kind": "mlp", "hidden": [128]},
+    "loss": "cross_entropy",
+    "optimizer": {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9},
+    "batch_size": 32,
+    "local_steps": 20,
+    "epochs": 20,
+    "validation_split": 0.1,
+    "seed": 7,
+    "shards_per_round": 3,
+    "budget_microusd": 5_000_000,
+}
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def report_make(
         fees_microusd=fees_microusd,
         ledger_check=ledger_check,
         model_path=model_path,
-        load_line=f"import torch; model = torch.export.load({model_path!r}).module(); model(torch.rand(1, 64)).argmax(1)",
+        load_line=f"import torch; torch.export.load({model_path!r}).module()(torch.rand(1, 64)).argmax(1)",
         server_peak_memory_bytes=server_peak_memory_bytes,
         wall_s=wall_s,
     )

@@ -16,7 +16,7 @@ from billing.selectors import earnings_balance, fees_balance
 from common.money import format_usd
 from marketplace.demo.client import Client
 from marketplace.demo.devices import DeviceProcess, DeviceSpec
-from marketplace.demo.digits import Digits, load_digits
+from marketplace.demo.digits import JOB, Digits, load_digits
 from marketplace.demo.people import PASSWORD, Person, create_people
 from marketplace.demo.report import Report, report_make
 from marketplace.demo.site import Site
@@ -27,19 +27,6 @@ DEVICES = (
     DeviceSpec("kitchen-tablet", throttle=0.3),
 )
 VICTIM = "old-laptop"
-JOB = {
-    "name": "Handwritten digits",
-    "model": {"kind": "mlp", "hidden": [128]},
-    "loss": "cross_entropy",
-    "optimizer": {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9},
-    "batch_size": 32,
-    "local_steps": 20,
-    "epochs": 20,
-    "validation_split": 0.1,
-    "seed": 7,
-    "shards_per_round": 3,
-    "budget_microusd": 5_000_000,
-}
 POLL_S = 0.2
 JOB_TIMEOUT_S = 300
 
@@ -157,7 +144,7 @@ def _print_report(report: Report, folder: Path) -> None:
     print(f"  platform fee    {format_usd(report.fees_microusd)}")
     print(f"  ledger          {report.ledger_check}")
     print(
-        f"  took            {report.wall_s:.1f} s, server memory {report.server_peak_memory_bytes / 1e6:.0f} MB at most"
+        f"  took            {report.wall_s:.1f} s, server at most {report.server_peak_memory_bytes / 1e6:.0f} MB"
     )
     print(f"  report          {folder / 'report.json'}")
     print(f"  model           {report.model_path}\n\nLoad it in torch:")

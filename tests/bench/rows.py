@@ -27,7 +27,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         figure, _, bound = self.target.rpartition(" ")
         subject, _, sign = figure.rpartition(" ")
-        compare: Callable[[float, float], bool] = {">=": operator.ge, "<=": operator.le, "<": operator.lt}[sign]
+        compare: Callable[[float, float], bool] = {">=": operator.ge, "<=": operator.le, "<": operator.lt}[
+            sign
+        ]
         measured = self.ratio if subject == "ratio" else self.value
         return "met" if measured is not None and compare(measured, float(bound)) else "missed"
 
