@@ -55,11 +55,9 @@ def publish(suite: str, rows: Sequence[Row]) -> None:
     path = FOLDER / f"{suite}.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))
     cells = [("figure", "value", "unit", "reference", "its value", "ratio", "target", "")]
-    cells += [
-        (r.name, _short(r.value), r.unit, r.reference or "", _short(r.reference_value), _short(r.ratio))
-        + (r.target or "", r.verdict)
-        for r in rows
-    ]
+    for r in rows:
+        figures = (_short(r.value), r.unit, r.reference or "", _short(r.reference_value), _short(r.ratio))
+        cells.append((r.name, *figures, r.target or "", r.verdict))
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     for line in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -26,6 +26,7 @@ FLOAT32_BYTES = 4
 def run() -> list[Row]:
     wall_s = _run_demo()
     report = json.loads((ROOT / "var/demo/report.json").read_text())
+    alone = _train_alone(samples=report["samples_trained"])
     sent_per_sample = report["delta_bytes"] / report["samples_trained"]
     gradients_per_sample = report["parameters"] * FLOAT32_BYTES / JOB["batch_size"]
     return [

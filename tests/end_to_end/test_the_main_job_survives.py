@@ -69,13 +69,14 @@ def test_a_job_outlives_a_killed_device_and_a_killed_server_and_is_paid_once(wor
     assert charged == spent == 20_000_000 - wallet["balance_microusd"]
 
 
-# Accepted leases, shards accepted more than once, money charged by leases, money that left the buyer's wallet for good.
+# Accepted leases, shards accepted more than once, money charged for leases, money charged in the ledger.
 _SETTLED = """
 from django.db.models import Count, Sum
 from billing.models import Posting
 from scheduler.models import Lease, Shard
 accepted = Lease.objects.filter(state="accepted")
 twice = Shard.objects.filter(leases__state="accepted").annotate(n=Count("leases")).filter(n__gt=1)
-moved = Posting.objects.filter(transfer__reason="charge", amount_microusd__lt=0).aggregate(n=Sum("amount_microusd"))["n"]
+charges = Posting.objects.filter(transfer__reason="charge", amount_microusd__lt=0)
+moved = charges.aggregate(n=Sum("amount_microusd"))["n"]
 print(accepted.count(), twice.count(), accepted.aggregate(n=Sum("charge_microusd"))["n"], -moved)
 """
