@@ -79,7 +79,7 @@ def _pair_devices(site: Site, owner: Person, *, folder: Path, cleanup: ExitStack
     processes = {}
     with Client(site.url, owner.token) as client:
         for spec in DEVICES:
-            code = client.post("devices/pairing-codes/")["code"]
+            code = client.post("pairing-codes/")["code"]
             process = DeviceProcess(spec, server=site.url, code=code, folder=folder, root=site.root)
             cleanup.callback(process.stop)
             processes[spec.name] = process
