@@ -26,6 +26,7 @@ from metal_kernels.program.graph import (
     Kind,
     Node,
     Output,
+    OutputRole,
     Program,
     Ref,
     Value,
@@ -122,7 +123,7 @@ class _Writer:
                     "that it is part of the model's state.",
                     field=key,
                 )
-            outputs.append(Output(role, key, value.name))  # type: ignore[arg-type]  # not "constant"
+            outputs.append(Output(cast(OutputRole, role), key, value.name))
         return outputs
 
     def _one(self, node: fx.Node) -> Value:

@@ -1,6 +1,7 @@
 """Replays a program with torch: the oracle for other runtimes, and the runtime of devices without a GPU."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias, cast
@@ -8,7 +9,7 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 
-from metal_kernels.errors import BadFeed
+from metal_kernels.errors import BadFeed, RuntimeFailure
 from metal_kernels.program.graph import STATE_ROLES, TORCH_DTYPES, Graph, Input, Node, Program, Ref, Value
 from metal_kernels.program.memory import last_uses
 from metal_kernels.program.ops import OPS
@@ -114,8 +115,9 @@ class ReferenceRuntime:
         for entry, tensor in feeds:
             _check_feed(entry, tensor)
             values[self._slot_of[entry.value.name]] = tensor
-        with torch.no_grad():
-            for call, template, fills, keywords, outputs, dead in self._instructions:
+        node = ""
+        with torch.no_grad(), _failure_of(lambda: node):
+            for node, call, template, fills, keywords, outputs, dead in self._instructions:
                 arguments = template[:]
                 for position, source in fills:
                     arguments[position] = source(values)
@@ -148,6 +150,7 @@ def optimizer_zeros(program: Program) -> State:
 
 _Getter: TypeAlias = Callable[[list[Any]], Any]
 _Instruction: TypeAlias = tuple[
+    str,  # the node's name
     Callable[..., Any],  # the torch operation
     list[Any],  # positional arguments, None where a value goes
     list[tuple[int, _Getter]],  # which value goes where
@@ -155,6 +158,17 @@ _Instruction: TypeAlias = tuple[
     list[int | None],  # where the results go
     list[int],  # values that nobody needs any more
 ]
+
+
+@contextlib.contextmanager
+def _failure_of(node: Callable[[], str]) -> Iterator[None]:
+    """Data can still be at fault in a valid program, like a token outside the vocabulary."""
+    try:
+        yield
+    # Torch reports unfit data by whichever exception the operation raises.
+    except Exception as error:
+        reason = str(error).split("\n")[0][:200]
+        raise RuntimeFailure(f"Node '{node()}' failed: {reason}", field=node()) from error
 
 
 def _names(graph: Graph) -> list[str]:
@@ -180,7 +194,7 @@ def _instruction(node: Node, slot_of: Mapping[str, int], dead: list[int]) -> _In
     ]
     template = [None if _has_ref(argument) else argument for argument in positional]
     outputs = [slot_of[value.name] if value is not None else None for value in node.outputs]
-    return op.call, template, fills, keywords, outputs, dead
+    return node.name, op.call, template, fills, keywords, outputs, dead
 
 
 def _has_ref(argument: object) -> bool:
