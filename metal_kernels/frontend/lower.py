@@ -119,8 +119,8 @@ class _Writer:
                 continue
             if role == "constant":
                 raise CaptureError(
-                    f"The module changes its non-persistent buffer '{key}'; register it with persistent=True, so "
-                    "that it is part of the model's state.",
+                    f"The module changes its non-persistent buffer '{key}'; register it with persistent=True, "
+                    "so that it is part of the model's state.",
                     field=key,
                 )
             outputs.append(Output(cast(OutputRole, role), key, value.name))

@@ -1,7 +1,7 @@
 """What torch's shape inference lets through and its kernels rely on.
 
-Inference looks at shapes alone, and for some operations not at all of them; some kernels then trust indices without
-looking. Each rule here closes one such gap and says in a few words what is wrong, or None.
+Inference looks at shapes alone, and for some operations not at all of them; some kernels then trust indices
+without looking. Each rule here closes one such gap and says in a few words what is wrong, or None.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,7 +53,8 @@ def _convolution_backward(node: Node, values: Values, makers: Makers) -> str | N
     forward = torch.ops.aten.convolution.default(*metas, None, *(node.args[name] for name in names))
     if tuple(forward.shape) != gradient.shape:
         return f"the gradient should have the convolution's shape {list(forward.shape)}"
-    if node.args["bias_sizes"] not in (None, [forward.shape[1]]):
+    wants_bias = cast(list[bool], node.args["output_mask"])[2]
+    if wants_bias and node.args["bias_sizes"] != [forward.shape[1]]:
         return f"the bias has {forward.shape[1]} elements"
     return None
 

@@ -20,6 +20,7 @@ from metal_kernels.errors import (
     ProgramTooLarge,
     SpecMismatch,
     UnknownOp,
+    first_line,
 )
 from metal_kernels.program.graph import (
     DTYPE_NAMES,
@@ -219,9 +220,9 @@ def _inferred(op: Op, node: Node, known: _Scope) -> Sequence[Tensor | None]:
             result = op.call(*positional, **keywords)
     # Torch reports an impossible combination of arguments by whichever exception its inner layers raise.
     except Exception as error:
-        reason = str(error).strip().split("\n")[0][:200]
         raise SpecMismatch(
-            f"Node '{node.name}' ({node.op}) cannot work on its arguments: {reason}", field=node.name
+            f"Node '{node.name}' ({node.op}) cannot work on its arguments: {first_line(error)}",
+            field=node.name,
         ) from error
     if wrong:
         raise SpecMismatch(

@@ -1,7 +1,6 @@
 """Replays a program with torch: the oracle for other runtimes, and the runtime of devices without a GPU."""
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias, cast
@@ -9,7 +8,7 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 
-from metal_kernels.errors import BadFeed, RuntimeFailure
+from metal_kernels.errors import BadFeed, RuntimeFailure, first_line
 from metal_kernels.program.graph import STATE_ROLES, TORCH_DTYPES, Graph, Input, Node, Program, Ref, Value
 from metal_kernels.program.memory import last_uses
 from metal_kernels.program.ops import OPS
@@ -115,18 +114,22 @@ class ReferenceRuntime:
         for entry, tensor in feeds:
             _check_feed(entry, tensor)
             values[self._slot_of[entry.value.name]] = tensor
-        node = ""
-        with torch.no_grad(), _failure_of(lambda: node):
-            for node, call, template, fills, keywords, outputs, dead in self._instructions:
-                arguments = template[:]
-                for position, source in fills:
-                    arguments[position] = source(values)
-                result = call(*arguments, **keywords)
-                for place, part in zip(outputs, result if len(outputs) > 1 else (result,), strict=True):
-                    if place is not None:
-                        values[place] = part
-                for slot in dead:
-                    values[slot] = None
+        with torch.no_grad():
+            try:
+                for node, call, template, fills, keywords, outputs, dead in self._instructions:
+                    arguments = template[:]
+                    for position, source in fills:
+                        arguments[position] = source(values)
+                    result = call(*arguments, **keywords)
+                    for place, part in zip(outputs, result if len(outputs) > 1 else (result,), strict=True):
+                        if place is not None:
+                            values[place] = part
+                    for slot in dead:
+                        values[slot] = None
+            # Data can be at fault in a valid program (a token outside the vocabulary); torch reports that by
+            # whichever exception the operation raises.
+            except Exception as error:
+                raise RuntimeFailure(f"Node '{node}' failed: {first_line(error)}", field=node) from error
         return values
 
 
@@ -158,17 +161,6 @@ _Instruction: TypeAlias = tuple[
     list[int | None],  # where the results go
     list[int],  # values that nobody needs any more
 ]
-
-
-@contextlib.contextmanager
-def _failure_of(node: Callable[[], str]) -> Iterator[None]:
-    """Data can still be at fault in a valid program, like a token outside the vocabulary."""
-    try:
-        yield
-    # Torch reports unfit data by whichever exception the operation raises.
-    except Exception as error:
-        reason = str(error).split("\n")[0][:200]
-        raise RuntimeFailure(f"Node '{node()}' failed: {reason}", field=node()) from error
 
 
 def _names(graph: Graph) -> list[str]:
