@@ -35,12 +35,12 @@ _BROKEN: Final = (
 
 @cache
 def early_table() -> Table:
-    """For the first trace: what must be broken before in-place changes become new values.
+    """For the first trace: operations that change a tensor without saying so in their schema.
 
-    `native_batch_norm` writes its running statistics without saying so in its schema; broken up, the writes are
-    visible and become new outputs. Views that come in lists would otherwise be rebuilt by their strides.
+    `native_batch_norm` writes its running statistics; broken up, the writes are visible and become new
+    outputs.
     """
-    return dict(get_decompositions([aten.native_batch_norm, aten.native_group_norm, aten.split_with_sizes]))
+    return dict(get_decompositions([aten.native_batch_norm]))
 
 
 @cache

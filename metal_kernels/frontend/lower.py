@@ -112,6 +112,8 @@ class _Writer:
             case _ if node.target is getitem:
                 source, index = cast(tuple[fx.Node, int], node.args)
                 self._became[node] = cast(list[Value], self._became[source])[index]
+            case _ if node.target is torch.ops.aten.split_with_sizes.default:
+                self._became[node] = self._split(node)
             case _:
                 self._became[node] = self._operation(node)
 
@@ -168,6 +170,18 @@ class _Writer:
             for parameter in op.parameters
         }
         return self._append(call, args)
+
+    def _split(self, node: fx.Node) -> list[Value | None]:
+        """A slice for each part."""
+        call = traced_call(node)
+        source, dim, start = call.args["self"], call.args["dim"] % call.result.dim(), 0
+        parts: list[Value | None] = []
+        for part in call.results:
+            end = start + cast(Tensor, part).shape[dim]
+            args = {"self": self._argument(source), "dim": dim, "start": start, "end": end, "step": 1}
+            parts.append(cast(Value, self._append(Call("aten.slice.Tensor", {}, [part], many=False), args)))
+            start = end
+        return parts
 
     def _append(self, call: Call, args: dict[str, Argument]) -> Value | list[Value | None]:
         """Write the operation down, unless the same one was written before."""
