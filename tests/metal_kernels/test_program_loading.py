@@ -256,7 +256,9 @@ def test_a_forward_program_takes_no_target_and_a_training_step_returns_a_loss(ml
     with pytest.raises(BadReference):
         program_loads(edited(mlp_forward, lambda graph: graph["inputs"][-1].update(role="target")))
     with pytest.raises(ProgramFormatError):
-        program_loads(edited(mlp_program, lambda graph: graph.update(kind="forward", inputs=graph["inputs"])))
+        program_loads(edited(mlp_forward, lambda graph: graph.update(kind="training_step")))
+    with pytest.raises(BadReference):
+        program_loads(edited(mlp_program, lambda graph: graph["inputs"][-1].update(key="epoch")))
 
 
 _fuzzing = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
