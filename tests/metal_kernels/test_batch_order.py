@@ -30,7 +30,9 @@ def test_passes_and_seeds_have_different_orders():
     first, second = (stream(rows=100, batch=100, steps=2, seed=seed) for seed in (1, 2))
     assert first[:100] != first[100:]
     assert first[:100] != second[:100]
-    assert stream(rows=100, batch=100, steps=1, seed=1) != stream(rows=100, batch=100, steps=1, seed=1 + 2**32)
+    assert stream(rows=100, batch=100, steps=1, seed=1) != stream(
+        rows=100, batch=100, steps=1, seed=1 + 2**32
+    )
 
 
 def test_every_row_is_as_likely_to_come_first():

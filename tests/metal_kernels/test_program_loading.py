@@ -214,7 +214,9 @@ def other_gradient(graph: Graph) -> None:
     node_of(graph, "aten.convolution_backward.default")["args"]["padding"] = [0, 0]
 
 
-@pytest.mark.parametrize("edit", [foreign_pooling_indices, other_pooling, no_groups, no_stride, other_gradient])
+@pytest.mark.parametrize(
+    "edit", [foreign_pooling_indices, other_pooling, no_groups, no_stride, other_gradient]
+)
 def test_arguments_that_a_kernel_would_trust_are_checked(cnn_program, edit):
     with pytest.raises(SpecMismatch):
         program_loads(edited(cnn_program, edit))
@@ -261,7 +263,9 @@ def test_a_forward_program_takes_no_target_and_a_training_step_returns_a_loss(ml
         program_loads(edited(mlp_program, lambda graph: graph["inputs"][-1].update(key="epoch")))
 
 
-_fuzzing = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_fuzzing = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @_fuzzing
@@ -280,7 +284,11 @@ def test_flipped_and_cut_bytes_raise_nothing_but_program_errors(mlp_forward, dat
 
 
 _LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 2**40), st.floats(), st.sampled_from(["in0", "v1", "float32", "NaN"])
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 2**40),
+    st.floats(),
+    st.sampled_from(["in0", "v1", "float32", "NaN"]),
 )
 
 
