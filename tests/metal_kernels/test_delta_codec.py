@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -162,11 +163,8 @@ def test_flipped_and_cut_bytes_raise_nothing_but_delta_errors(data):
     for _ in range(data.draw(st.integers(1, 4))):
         original[data.draw(st.integers(0, len(original) - 1))] = data.draw(st.integers(0, 255))
     end = data.draw(st.one_of(st.just(len(original)), st.integers(0, len(original))))
-    try:
+    with suppress(DeltaError):
         decoded = delta_decode(bytes(original[:end]), spec=tensor_spec(base))
-    except DeltaError as error:
-        assert error.message
-    else:
         assert bool(torch.isfinite(decoded["weight"]).all())
 
 
