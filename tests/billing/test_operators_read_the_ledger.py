@@ -1,7 +1,10 @@
 """The admin site shows the ledger to operators, and changes nothing of it."""
 
+from typing import Any
+
 import pytest
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.urls import path, reverse
 
 from accounts.models import User
@@ -12,7 +15,11 @@ from tests.billing.cast import USD, buyer
 pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__)]
 
 urlpatterns = [path("admin/", admin.site.urls)]
-MODELS = {"account": Account, "transfer": Transfer, "hold": Hold}
+ROWS: dict[str, QuerySet[Any]] = {
+    "account": Account.objects.order_by("pk"),
+    "transfer": Transfer.objects.order_by("pk"),
+    "hold": Hold.objects.order_by("pk"),
+}
 
 
 @pytest.fixture
@@ -27,18 +34,18 @@ def operator_client(client):
 )
 def test_a_list_and_its_pages_are_shown(operator_client, name, shown):
     assert shown in operator_client.get(reverse(f"admin:billing_{name}_changelist")).content.decode()
-    row = MODELS[name].objects.all()[0]
+    row = ROWS[name].all()[0]
     assert operator_client.get(reverse(f"admin:billing_{name}_change", args=[row.pk])).status_code == 200
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ROWS)
 def test_nothing_is_added_changed_or_deleted(operator_client, name):
-    row = MODELS[name].objects.all()[0]
-    before = list(MODELS[name].objects.order_by("pk").values())
+    row = ROWS[name].all()[0]
+    before = list(ROWS[name].values())
     addresses = [
         reverse(f"admin:billing_{name}_add"),
         reverse(f"admin:billing_{name}_change", args=[row.pk]),
         reverse(f"admin:billing_{name}_delete", args=[row.pk]),
     ]
     assert [operator_client.post(address, {"post": "yes"}).status_code for address in addresses] == [403] * 3
-    assert list(MODELS[name].objects.order_by("pk").values()) == before
+    assert list(ROWS[name].values()) == before
