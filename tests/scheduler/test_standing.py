@@ -18,7 +18,9 @@ def fail(world: World, device) -> None:
 
 
 def bench_s(world: World, device) -> float:
-    return (world.state.standing(device).benched_until - world.now).total_seconds()
+    until = world.state.standing(device).benched_until
+    assert until is not None
+    return (until - world.now).total_seconds()
 
 
 def test_the_bench_doubles_with_every_failure_up_to_an_hour():
