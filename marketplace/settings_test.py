@@ -9,3 +9,7 @@ VAR_DIR = Path(tempfile.mkdtemp(prefix="nightshift-test-"))
 BLOB_ROOT = VAR_DIR / "blobs"
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+# Threads of one test share a file; a database in memory would lock them out instead of letting them wait.
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):  # noqa: F405
+    DATABASES["default"]["TEST"] = {"NAME": str(VAR_DIR / "test.sqlite3")}  # noqa: F405
