@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -135,3 +136,62 @@ def initial_state(module: nn.Module, program: Program) -> State:
 def optimizer_zeros(program: Program) -> State:
     """The optimizer slots of a program at the start of a shard."""
     return {entry.key: _zeros(entry.value) for entry in program.inputs("optimizer")}
+
+
+_Getter: TypeAlias = Callable[[list[Any]], Any]
+_Instruction: TypeAlias = tuple[
+    Callable[..., Any],  # the torch operation
+    list[Any],  # positional arguments, None where a value goes
+    list[tuple[int, _Getter]],  # which value goes where
+    dict[str, Any],  # keyword arguments, never values
+    list[int | None],  # where the results go
+    list[int],  # values that nobody needs any more
+]
+
+
+def _names(graph: Graph) -> list[str]:
+    names = [entry.value.name for entry in graph.inputs] + [value.name for value in graph.constants]
+    return names + [value.name for node in graph.nodes for value in node.outputs if value is not None]
+
+
+def _instructions(graph: Graph, slot_of: Mapping[str, int]) -> list[_Instruction]:
+    dead_after: list[list[int]] = [[] for _ in graph.nodes]
+    for name, index in last_uses(graph).items():
+        if index < len(graph.nodes):
+            dead_after[index].append(slot_of[name])
+    return [_instruction(node, slot_of, dead) for node, dead in zip(graph.nodes, dead_after, strict=True)]
+
+
+def _instruction(node: Node, slot_of: Mapping[str, int], dead: list[int]) -> _Instruction:
+    op = OPS[node.op]
+    positional, keywords = op.bind(node.args, lambda argument: argument)
+    fills = [
+        (position, _getter(argument, slot_of)) for position, argument in enumerate(positional) if _has_ref(argument)
+    ]
+    template = [None if _has_ref(argument) else argument for argument in positional]
+    outputs = [slot_of[value.name] if value is not None else None for value in node.outputs]
+    return op.call, template, fills, keywords, outputs, dead
+
+
+def _has_ref(argument: object) -> bool:
+    return isinstance(argument, Ref) or (isinstance(argument, list) and any(isinstance(i, Ref) for i in argument))
+
+
+def _getter(argument: Any, slot_of: Mapping[str, int]) -> _Getter:
+    if isinstance(argument, Ref):
+        return itemgetter(slot_of[argument.ref])
+    slots = [slot_of[item.ref] if item is not None else None for item in argument]
+    return lambda values: [None if slot is None else values[slot] for slot in slots]
+
+
+def _zeros(value: Value) -> Tensor:
+    return torch.zeros(value.shape, dtype=TORCH_DTYPES[value.dtype])
+
+
+def _check_feed(entry: Input, tensor: Tensor) -> None:
+    value = entry.value
+    if tensor.shape != value.shape or tensor.dtype is not TORCH_DTYPES[value.dtype]:
+        raise BadFeed(
+            f"'{entry.key}' must be {value.dtype} {list(value.shape)}; it is {tensor.dtype} {list(tensor.shape)}.",
+            field=entry.key,
+        )
