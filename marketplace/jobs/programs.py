@@ -80,6 +80,6 @@ def programs_capture(
     return JobPrograms(
         training_step=program_dumps(step),
         forward=program_dumps(forward),
-        cost=StepCost(flops=cost.flops, moved_bytes=cost.bytes, dispatches=cost.nodes),
+        cost=StepCost(flops=cost.flops, moved_bytes=cost.bytes, dispatches=cost.dispatches),
         memory_bytes=memory_bytes,
     )
