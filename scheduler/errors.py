@@ -1,14 +1,14 @@
 """What the scheduler refuses or fails at.
 
-    SchedulerError
-    ├── RunInvalid            a run's specification cannot be scheduled
-    ├── RunNotFound
-    ├── LeaseNotFound
-    ├── InvalidTransition     a bug: the state machine was asked for a step its tables do not allow
-    ├── LockLost              another process dispatches now
-    └── AggregationFailed     the outer step of a round cannot be made
-        ├── Diverged          its parameters or loss are not finite
-        └── RoundUnreadable   a blob of the round is missing or broken
+SchedulerError
+├── RunInvalid            a run's specification cannot be scheduled
+├── RunNotFound
+├── LeaseNotFound
+├── InvalidTransition     a bug: the state machine was asked for a step its tables do not allow
+├── LockLost              another process dispatches now
+└── AggregationFailed     the outer step of a round cannot be made
+    ├── Diverged          its parameters or loss are not finite
+    └── RoundUnreadable   a blob of the round is missing or broken
 """
 
 from typing import ClassVar

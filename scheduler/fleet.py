@@ -15,6 +15,8 @@ from scheduler.domain import instructions as ins
 # Sockets join this group; the dispatcher asks it to announce its devices anew after a restart.
 FLEET_GROUP = "nightshift.fleet"
 ANNOUNCE = {"type": "fleet.announce"}
+# To one socket: decide anew whether the device may work.
+REFRESH = {"type": "device.refresh"}
 
 _EVENTS: dict[str, type[ev.DeviceEvent]] = {
     c.__name__: c
@@ -44,6 +46,8 @@ def event_from_message(message: dict[str, Any]) -> ev.DeviceEvent:
 
 def instruction_to_message(instruction: ins.DeviceInstruction) -> dict[str, Any]:
     """For `channel_layer.send(instruction.session_id, ...)`."""
+    if isinstance(instruction, ins.RefreshDevice):
+        return REFRESH
     return {
         "type": "device.instruction",
         "name": type(instruction).__name__,
@@ -59,6 +63,7 @@ __all__ = [
     "ANNOUNCE",
     "DISPATCHER",
     "FLEET_GROUP",
+    "REFRESH",
     "event_from_message",
     "event_to_message",
     "instruction_from_message",

@@ -63,7 +63,8 @@ class Run(models.Model):
         ordering = ["created_at"]
         constraints = [
             models.CheckConstraint(
-                name="run_spends_no_more_than_its_budget", condition=Q(spent_microusd__lte=models.F("budget_microusd"))
+                name="run_spends_no_more_than_its_budget",
+                condition=Q(spent_microusd__lte=models.F("budget_microusd")),
             ),
         ]
 
@@ -83,7 +84,9 @@ class Round(models.Model):
     index = models.PositiveIntegerField()
     state = models.CharField(max_length=12, choices=State.choices, default=State.OPEN)
     params_sha256 = models.CharField(max_length=64, help_text="parameters that its shards start from")
-    outer_state_sha256 = models.CharField(max_length=64, blank=True, help_text="outer momentum before this round")
+    outer_state_sha256 = models.CharField(
+        max_length=64, blank=True, help_text="outer momentum before this round"
+    )
     opened_at = models.DateTimeField()
     deadline_at = models.DateTimeField(null=True, help_text="set when a quorum of results is in")
     closed_at = models.DateTimeField(null=True)
@@ -93,7 +96,9 @@ class Round(models.Model):
 
     class Meta:
         ordering = ["run", "index"]
-        constraints = [models.UniqueConstraint(fields=["run", "index"], name="round_index_is_unique_in_a_run")]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "index"], name="round_index_is_unique_in_a_run")
+        ]
 
     def __str__(self) -> str:
         return f"round {self.index} of {self.run_id}"
@@ -118,7 +123,9 @@ class Shard(models.Model):
 
     class Meta:
         ordering = ["round", "index"]
-        constraints = [models.UniqueConstraint(fields=["round", "index"], name="shard_index_is_unique_in_a_round")]
+        constraints = [
+            models.UniqueConstraint(fields=["round", "index"], name="shard_index_is_unique_in_a_round")
+        ]
 
     def __str__(self) -> str:
         return f"shard {self.index} of {self.round}"
@@ -151,7 +158,9 @@ class Lease(models.Model):
 
     expected_gpu_us = models.PositiveBigIntegerField()
     rate_microusd = models.BigIntegerField(help_text="micro-USD per GPU-second")
-    max_charge_microusd = models.BigIntegerField(help_text="reserved of the run's budget while the lease lives")
+    max_charge_microusd = models.BigIntegerField(
+        help_text="reserved of the run's budget while the lease lives"
+    )
 
     delta_sha256 = models.CharField(max_length=64, blank=True)
     delta_bytes = models.PositiveBigIntegerField(default=0)

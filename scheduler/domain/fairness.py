@@ -52,3 +52,5 @@ class Fairness:
     def serve(self, *, buyer_id: int, run_id: UUID, cost_us: int) -> None:
         self.buyers.serve(buyer_id, cost_us)
         self.runs.setdefault(buyer_id, FairQueue()).serve(run_id, cost_us)
+        if len(self.runs) > _PRUNE_ABOVE:
+            self.runs = {buyer: queue for buyer, queue in self.runs.items() if buyer in self.buyers.finish_us}

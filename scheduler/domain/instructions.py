@@ -44,6 +44,13 @@ class CloseSession:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshDevice:
+    """Let a device's socket decide anew whether the device may work."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """Check a reported result (shapes, finite, norm) and report `ResultChecked`."""
 
@@ -58,5 +65,6 @@ class AggregateRound:
     round_index: int
 
 
-DeviceInstruction = SendLease | SendRevoke | SendAck | CloseSession
-Instruction = DeviceInstruction | CheckResult | AggregateRound
+DeviceInstruction = SendLease | SendRevoke | SendAck | CloseSession | RefreshDevice
+TaskInstruction = CheckResult | AggregateRound
+Instruction = DeviceInstruction | TaskInstruction

@@ -32,6 +32,8 @@ REST = timedelta(seconds=30)
 # Pace: how a device's turnaround compares with what its class and speed promise.
 PACE_MIN, PACE_MAX = 0.25, 16.0
 PACE_WEIGHT = 0.3  # of the newest observation
+OVERHEAD_US = 2_000_000  # messages and transfers of a small lease, which say nothing of a device's pace
+STALLED_AFTER = timedelta(seconds=30)
 
 # A shard that fails so often, on so many devices, is at fault itself.
 SHARD_FAILURES = 5

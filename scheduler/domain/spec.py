@@ -52,7 +52,9 @@ class RunSpec:
 
     def epoch_order(self, epoch: int) -> tuple[int, ...]:
         """The order of the slices in one epoch: a permutation that depends on the run's seed alone."""
-        return tuple(sorted(range(len(self.slices)), key=lambda i: derived_seed(self.seed, "epoch", epoch, i)))
+        return tuple(
+            sorted(range(len(self.slices)), key=lambda i: derived_seed(self.seed, "epoch", epoch, i))
+        )
 
     def shard_seed(self, round_index: int, shard_index: int) -> int:
         """The seed of a shard's batches, within 32 bits so that every device can use it."""

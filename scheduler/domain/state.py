@@ -173,9 +173,11 @@ class State:
     devices: dict[UUID, DeviceState] = field(default_factory=dict)
     asked: dict[UUID, Asked] = field(default_factory=dict)
     resume_by: dict[UUID, ResumeBy] = field(default_factory=dict)
+    moved_at: dict[UUID, datetime] = field(default_factory=dict)  # when a lease last made a step
     too_big: set[tuple[UUID, UUID]] = field(default_factory=set)  # (device, run) that does not fit it
     fairness: Fairness = field(default_factory=Fairness)
     stories: dict[UUID, deque[str]] = field(default_factory=dict)
+    past: dict[UUID, LeaseState] = field(default_factory=dict)  # of closed rounds, recalled for one batch
 
     # Indexes.
     current_round: dict[UUID, UUID] = field(default_factory=dict)  # of a run
@@ -215,6 +217,7 @@ class State:
             self.live_leases_of_device.discard(lease.device_id, lease.id)
             self.resume_by.pop(lease.id, None)
             self.asked.pop(lease.id, None)
+            self.moved_at.pop(lease.id, None)
 
     # ---- reads that several decisions share ----------------------------------------------------------------------
 
@@ -236,6 +239,9 @@ class State:
     def standing(self, device_id: UUID) -> StandingState:
         return self.standings.get(device_id) or StandingState(device_id)
 
+    def lease(self, lease_id: UUID) -> LeaseState | None:
+        return self.leases.get(lease_id) or self.past.get(lease_id)
+
     def session(self, device_id: UUID) -> str | None:
         device = self.devices.get(device_id)
         return device.session_id if device else None
@@ -255,6 +261,7 @@ class State:
 
     def forget_finished(self) -> None:
         """Let go of ended runs and closed rounds; their rows remain, and are recalled when an event names them."""
+        self.past.clear()
         for round_ in [r for r in self.rounds.values() if r.phase is RoundPhase.CLOSED]:
             self._forget_round(round_)
         for run in [r for r in self.runs.values() if r.phase is not RunPhase.ACTIVE]:
