@@ -131,5 +131,10 @@ class Job(models.Model):
 
     @property
     def reference(self) -> str:
-        """Names the job's hold in the ledger, and the job as a holder of blobs."""
+        """Names the job's hold in the ledger, and the job as the holder of what its run needs."""
         return f"job:{self.id}"
+
+    @property
+    def model_holder(self) -> str:
+        """Names the job as the holder of its trained model."""
+        return f"job:{self.id}:model"

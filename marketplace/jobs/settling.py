@@ -20,13 +20,11 @@ from marketplace.catalogue.builder import MAX_PARAMETERS
 from marketplace.jobs.artefacts import model_pt2
 from marketplace.jobs.transitions import job_move
 from marketplace.models import Job
-from marketplace.selectors import model_holder
 from scheduler.models import Run, RunNews
 from scheduler.selectors import accepted_leases, rounds_of
 
 log = logging.getLogger(__name__)
 
-NEWS_AT_ONCE = 200
 MAX_PARAMETERS_BYTES = 8 * MAX_PARAMETERS
 
 _ENDS = {
@@ -36,13 +34,18 @@ _ENDS = {
 }
 
 
-def settle_pending(*, limit: int = NEWS_AT_ONCE) -> int:
+def charge_key(lease_id: uuid.UUID) -> str:
+    """The idempotency key of the one charge for a lease's accepted result."""
+    return f"charge:lease:{lease_id}"
+
+
+def settle_pending() -> int:
     """Handle news in the order it came; returns how many pieces took effect.
 
     One that fails stays for the next time and holds up no other job's.
     """
     settled = 0
-    for news in RunNews.objects.order_by("id")[:limit]:
+    for news in list(RunNews.objects.order_by("id")):
         try:
             settled += _HANDLERS[news.kind](news)
         except Exception:
@@ -102,7 +105,7 @@ def _charge(job: Job, run: Run, round_indices: Iterable[int]) -> None:
     for index in round_indices:
         charges = [
             Charge(
-                idempotency_key=f"charge:lease:{lease.id}",
+                idempotency_key=charge_key(lease.id),
                 owner_id=lease.owner_id,
                 amount_microusd=lease.charge_microusd,
             )
@@ -118,7 +121,7 @@ def _model_store(job: Job, run: Run) -> dict[str, str]:
     if run.params_sha256 == run.initial_params_sha256:
         return {}
     parameters = blob_bytes(run.params_sha256, max_bytes=MAX_PARAMETERS_BYTES)
-    holder = model_holder(job)
+    holder = job.model_holder
     blob_release(holder=holder)  # of what an attempt that died may have left
     return {
         "model_safetensors_sha256": blob_put(data=parameters, holder=holder).sha256,
