@@ -1,5 +1,6 @@
 """A bound on how often someone may guess, kept in Django's cache."""
 
+import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -38,4 +39,7 @@ class AttemptLimit:
             return
 
     def _entry(self, key: str) -> str:
-        return f"attempts:{self.name}:{key}"
+        digest = hashlib.sha256(
+            key.encode()
+        ).hexdigest()  # caches are particular about their keys' characters
+        return f"attempts:{self.name}:{digest}"
