@@ -12,7 +12,7 @@ import torch.fx.traceback as fx_traceback
 from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
-from metal_kernels.errors import CaptureError, KernelError, UnsupportedOp
+from metal_kernels.errors import CaptureError, KernelError, UnsupportedOp, first_line
 from metal_kernels.frontend.decompositions import instead_of
 
 _META_KEY: Final = "module_path"
@@ -74,10 +74,6 @@ def unsupported(op_name: str, path: str, line: str | None) -> UnsupportedOp:
         f"The operation '{op_name}' used {_place(path, line)} cannot be captured; {instead_of(op_name)}.",
         field=path,
     )
-
-
-def first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).split("\n")[0][:300]
 
 
 def _place(path: str, line: str | None) -> str:

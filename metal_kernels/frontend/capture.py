@@ -20,8 +20,8 @@ from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from metal_kernels.errors import CaptureError
-from metal_kernels.frontend.blame import ModuleLocation, first_line
+from metal_kernels.errors import CaptureError, first_line
+from metal_kernels.frontend.blame import ModuleLocation
 from metal_kernels.frontend.decompositions import core_table, early_table
 from metal_kernels.frontend.losses import LossSpec, loss_function
 from metal_kernels.frontend.lower import Slot, lower

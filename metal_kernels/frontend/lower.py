@@ -26,6 +26,7 @@ from metal_kernels.program.graph import (
     Kind,
     Node,
     Output,
+    OutputRole,
     Program,
     Ref,
     Value,
@@ -118,11 +119,11 @@ class _Writer:
                 continue
             if role == "constant":
                 raise CaptureError(
-                    f"The module changes its non-persistent buffer '{key}'; register it with persistent=True, so "
-                    "that it is part of the model's state.",
+                    f"The module changes its non-persistent buffer '{key}'; register it with persistent=True, "
+                    "so that it is part of the model's state.",
                     field=key,
                 )
-            outputs.append(Output(role, key, value.name))  # type: ignore[arg-type]  # not "constant"
+            outputs.append(Output(cast(OutputRole, role), key, value.name))
         return outputs
 
     def _one(self, node: fx.Node) -> Value:
