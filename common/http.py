@@ -72,6 +72,13 @@ STATUS_BY_CODE: dict[str, int] = {
     "model_does_not_fit": 400,
     "model_invalid": 400,
     "model_not_ready": 409,
+    # scheduler
+    "dispatcher_lock_lost": 503,
+    "diverged": 422,
+    "invalid_transition": 500,
+    "round_unreadable": 500,
+    "run_invalid": 400,
+    "run_not_found": 404,
 }
 
 

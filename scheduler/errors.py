@@ -28,10 +28,6 @@ class RunNotFound(SchedulerError):
     code: ClassVar[str] = "run_not_found"
 
 
-class LeaseNotFound(SchedulerError):
-    code: ClassVar[str] = "lease_not_found"
-
-
 class InvalidTransition(SchedulerError):
     code: ClassVar[str] = "invalid_transition"
 

@@ -1,7 +1,8 @@
 """The channel-layer messages between the dispatcher and the sockets of devices.
 
-A channel message is `{"type": <handler>, "body": <msgspec builtins>}`. Sockets send device events to the dispatcher's
-channel; the dispatcher sends instructions to the socket's own channel, whose name is the device's `session_id`.
+A channel message is `{"type": <handler>, "body": <msgspec builtins>}`. Sockets send device events to the
+dispatcher's channel; the dispatcher sends instructions to the socket's own channel, whose name is the
+device's `session_id`.
 """
 
 from typing import Any

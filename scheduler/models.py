@@ -1,6 +1,7 @@
 """Runs, rounds, shards, leases and results as they are stored; `scheduler.domain` decides how they change.
 
-The in-memory state of the dispatcher is rebuilt from these rows at any time, so a server that is killed loses nothing.
+The in-memory state of the dispatcher is rebuilt from these rows at any time, so a server that is killed loses
+nothing.
 """
 
 import uuid
@@ -53,6 +54,9 @@ class Run(models.Model):
     budget_microusd = models.BigIntegerField()
     spent_microusd = models.BigIntegerField(default=0)
 
+    params_sha256 = models.CharField(max_length=64, help_text="the newest parameters; the result, once it ended")
+    outer_state_sha256 = models.CharField(max_length=64, blank=True, help_text="newest outer momentum")
+    waiting = models.CharField(max_length=20, blank=True, help_text="code of why it makes no headway now")
     # The slices of the current epoch that no round has taken yet, in the order they will be.
     epoch = models.PositiveIntegerField(default=0)
     pending_slices = models.JSONField(default=list)
@@ -80,6 +84,7 @@ class Round(models.Model):
         AGGREGATING = "aggregating"
         CLOSED = "closed"
 
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rounds")
     index = models.PositiveIntegerField()
     state = models.CharField(max_length=12, choices=State.choices, default=State.OPEN)
@@ -193,13 +198,14 @@ class Standing(models.Model):
     device_id = models.UUIDField(primary_key=True)
     failures_in_a_row = models.PositiveIntegerField(default=0)
     benched_until = models.DateTimeField(null=True)
+    pace = models.FloatField(default=1.0, help_text="turnaround over expected time, learnt; makes deadlines")
 
     def __str__(self) -> str:
         return f"standing of {self.device_id}"
 
 
 class DispatcherLock(models.Model):
-    """Which process dispatches. Held by renewing it in every batch's transaction, so a stalled holder cannot write."""
+    """Which process dispatches. Renewed in every batch's transaction, so that a stalled holder cannot write."""
 
     name = models.CharField(max_length=20, primary_key=True)
     holder = models.CharField(max_length=64)

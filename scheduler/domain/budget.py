@@ -29,9 +29,7 @@ def max_charge_microusd(spec: RunSpec, device_class: str, speed_factor: float) -
 
 def lease_time(spec: RunSpec, *, expected_us: int, pace: float, slice_bytes: int) -> timedelta:
     """How long a lease lasts: generous, since a device that is gone is noticed by its socket and not by its lease."""
-    moved_bytes = (
-        slice_bytes + spec.memory_bytes
-    )  # no parameters or delta are larger than the memory they need
+    moved_bytes = slice_bytes + spec.memory_bytes  # parameters and delta are no larger than the work's memory
     seconds = LEASE_SLACK * pace * expected_us / 1e6 + moved_bytes / TRANSFER_BYTES_PER_SECOND
     return max(LEASE_MIN, timedelta(seconds=seconds))
 

@@ -1,7 +1,7 @@
 """What the scheduler's state machine is told. Frozen dataclasses; the time comes beside them, never inside.
 
-Device events come from sockets, at least once and in order for one session. `session_id` names the socket (its
-channel name), so that news of an old socket cannot disturb the newer one that took over.
+Device events come from sockets, at least once and in order for one session. `session_id` names the socket
+(its channel name), so that news of an old socket cannot disturb the newer one that took over.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Who is served next: start-time fair queueing (Goyal, Vin, Cheng 1996) over buyers, then over a buyer's runs.
 
-Each buyer has a virtual time that advances by the GPU time granted to it; the buyer furthest behind goes first. One
-that comes (back) to wait starts at the present virtual time, so it is neither owed the past nor made to wait for
-it. Nobody starves: whoever waits stays in place while the others move on.
+Each buyer has a virtual time that advances by the GPU time granted to it; the buyer furthest behind goes
+first. One that comes (back) to wait starts at the present virtual time, so it is neither owed the past nor
+made to wait for it. Nobody starves: whoever waits stays in place while the others move on.
 """
 
 from dataclasses import dataclass, field

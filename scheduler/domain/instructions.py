@@ -1,7 +1,7 @@
 """What the state machine asks the world to do, after its changes are stored.
 
-Instructions to a device go to the channel of its present session; each may be lost on the way and is then sent
-again, so every one is idempotent by lease id.
+Instructions to a device go to the channel of its present session; each may be lost on the way and is then
+sent again, so every one is idempotent by lease id.
 """
 
 from dataclasses import dataclass

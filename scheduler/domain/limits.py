@@ -24,7 +24,8 @@ QUORUM = (2, 3)
 STRAGGLER_FACTOR = 1.5
 STRAGGLER_MIN = timedelta(seconds=2)
 
-# A failing device sits out 10 s, 20 s, 40 s ... up to an hour. One that gives work back unblamed rests a little.
+# A failing device sits out 10 s, 20 s, 40 s ... up to an hour. One that gives work back unblamed rests a
+# little.
 BENCH_FIRST = timedelta(seconds=10)
 BENCH_MAX = timedelta(hours=1)
 REST = timedelta(seconds=30)

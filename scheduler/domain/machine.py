@@ -1,7 +1,7 @@
 """The scheduler as a state machine: batches of events in, an `Outcome` out. No I/O, no clock, no randomness inside.
 
-`step` changes the given `State` in place. A caller that cannot store the outcome throws the state away and loads
-it anew, so an unstored turn has never happened.
+`step` changes the given `State` in place. A caller that cannot store the outcome throws the state away and
+loads it anew, so an unstored turn has never happened.
 """
 
 from collections.abc import Callable, Sequence

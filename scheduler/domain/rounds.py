@@ -46,8 +46,8 @@ def open_round(turn: Turn, run: RunState, *, index: int) -> None:
 def take_slices(run: RunState) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """(slices of the next round, slices still pending, epoch).
 
-    An epoch that runs out is followed by the next one in the same round, and a slice that both hold is not taken
-    twice. So at any time each slice has been taken or is pending exactly `epoch` times.
+    An epoch that runs out is followed by the next one in the same round, and a slice that both hold is not
+    taken twice. So at any time each slice has been taken or is pending exactly `epoch` times.
     """
     pending, epoch = run.pending_slices, run.epoch
     if len(set(pending)) < run.spec.shards_in_a_round:

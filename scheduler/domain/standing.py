@@ -25,7 +25,7 @@ def is_benched(standing: StandingState, now: datetime) -> bool:
 
 
 def blame(turn: Turn, device_id: UUID) -> None:
-    """Count a failure: the device sits out twice as long as the time before, and then gets one lease to prove itself."""
+    """Count a failure: the device sits out twice as long as before, then gets one lease to prove itself."""
     standing = turn.state.standing(device_id)
     bench = min(BENCH_FIRST * 2 ** min(standing.failures_in_a_row, _DOUBLINGS_MAX), BENCH_MAX)
     turn.put_standing(
@@ -53,8 +53,8 @@ def praise(turn: Turn, lease: LeaseState) -> None:
 def learns_from_expiry(turn: Turn, lease: LeaseState, *, steps: int) -> bool:
     """Whether an expired lease was honest but slow work; if so its device gets more time from now on.
 
-    A device that still moved when its time was up is slower than we thought. One that stood still, or already is
-    given the longest times, has failed.
+    A device that still moved when its time was up is slower than we thought. One that stood still, or already
+    is given the longest times, has failed.
     """
     moved_at = turn.state.moved_at.get(lease.id)
     if moved_at is None or turn.now - moved_at > STALLED_AFTER:

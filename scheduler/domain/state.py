@@ -1,7 +1,7 @@
 """The scheduler's memory: what is stored of runs under way, and what only the present process knows.
 
-Entities are frozen and replaced as a whole. `State` keeps them by id with the indexes that the decisions need; its
-`persisted` part equals what `scheduler.store.load` reads from the database after every batch.
+Entities are frozen and replaced as a whole. `State` keeps them by id with the indexes that the decisions
+need; its `persisted` part equals what `scheduler.store.load` reads from the database after every batch.
 """
 
 from collections import defaultdict, deque
@@ -169,7 +169,8 @@ class State:
     leases: dict[UUID, LeaseState] = field(default_factory=dict)
     standings: dict[UUID, StandingState] = field(default_factory=dict)
 
-    # Known to this process only; after a restart devices announce themselves and everything open is asked anew.
+    # Known to this process only; after a restart devices announce themselves and everything open is asked
+    # anew.
     devices: dict[UUID, DeviceState] = field(default_factory=dict)
     asked: dict[UUID, Asked] = field(default_factory=dict)
     resume_by: dict[UUID, ResumeBy] = field(default_factory=dict)
@@ -219,7 +220,7 @@ class State:
             self.asked.pop(lease.id, None)
             self.moved_at.pop(lease.id, None)
 
-    # ---- reads that several decisions share ----------------------------------------------------------------------
+    # ---- reads that several decisions share ----------------------------------------------------------------
 
     def shards_in(self, round_id: UUID) -> list[ShardState]:
         return [self.shards[i] for i in self.shards_of_round.of(round_id)]
@@ -257,7 +258,7 @@ class State:
     def story(self, entity_id: UUID) -> deque[str]:
         return self.stories.setdefault(entity_id, deque(maxlen=STORY_LENGTH))
 
-    # ---- forgetting ----------------------------------------------------------------------------------------------
+    # ---- forgetting ----------------------------------------------------------------------------------------
 
     def forget_finished(self) -> None:
         """Let go of ended runs and closed rounds; their rows remain, and are recalled when an event names them."""

@@ -45,11 +45,6 @@ def recover(turn: Turn) -> None:
             turn.ask_aggregation(round_)
         elif round_.deadline_at is not None and round_.deadline_at < turn.now + RESTART_ROUND_GRACE:
             turn.change(round_, deadline_at=turn.now + RESTART_ROUND_GRACE)
-    for run in list(turn.state.runs.values()):
-        if (
-            run.id not in turn.state.current_round
-        ):  # its inbox row was handled by no one yet, or half of it lost
-            rounds.open_round(turn, run, index=0)
 
 
 def _look_at_lease(turn: Turn, lease: LeaseState) -> None:

@@ -95,7 +95,7 @@ class Turn:
     outcome: Outcome = field(default_factory=Outcome)
     cause: str = ""  # the event at work, for the stories of entities
 
-    # ---- changes -------------------------------------------------------------------------------------------------
+    # ---- changes -------------------------------------------------------------------------------------------
 
     def change(self, entity: E, **values: Any) -> E:
         """Replace fields of an entity; the tables must allow a change of phase."""
@@ -141,7 +141,7 @@ class Turn:
         else:
             changed.leases[entity.id] = entity
 
-    # ---- what is asked of the world ------------------------------------------------------------------------------
+    # ---- what is asked of the world ------------------------------------------------------------------------
 
     def send_lease(self, lease: LeaseState) -> None:
         """Give a lease to its device, again if need be; without a socket it is given when the device is back."""
