@@ -29,7 +29,16 @@ class DatasetAdmin(_ReadOnly):
 
 @admin.register(Job)
 class JobAdmin(_ReadOnly):
-    list_display = ("name", "owner", "state", "ended_because", "hold_microusd", "run_id", "confirmed_at", "ended_at")
+    list_display = (
+        "name",
+        "owner",
+        "state",
+        "ended_because",
+        "hold_microusd",
+        "run_id",
+        "confirmed_at",
+        "ended_at",
+    )
     list_filter = ("state", "ended_because")
     search_fields = ("name", "owner__email", "id", "run_id")
     date_hierarchy = "created_at"

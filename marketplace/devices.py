@@ -72,7 +72,9 @@ def _earned(owner: User, device_ids: list[UUID], since: datetime) -> Mapping[UUI
     accepted = Lease.objects.filter(
         device_id__in=device_ids, owner_id=owner.pk, state=Lease.State.ACCEPTED, ended_at__gte=since
     )
-    device_by_key = {charge_key(lease_id): device_id for lease_id, device_id in accepted.values_list("id", "device_id")}
+    device_by_key = {
+        charge_key(lease_id): device_id for lease_id, device_id in accepted.values_list("id", "device_id")
+    }
     earned: dict[UUID, int] = {}
     for key, amount_microusd in earnings_by_charge_keys(owner_id=owner.pk, keys=device_by_key).items():
         earned[device_by_key[key]] = earned.get(device_by_key[key], 0) + amount_microusd

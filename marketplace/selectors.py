@@ -31,7 +31,9 @@ def datasets_of(owner: User) -> QuerySet[Dataset]:
 def dataset_of(owner: User, dataset_id: uuid.UUID) -> Dataset:
     dataset = datasets_of(owner).filter(pk=dataset_id).first()
     if dataset is None:
-        raise DatasetNotFound("There is no such dataset among yours. Choose one of the list.", field="dataset")
+        raise DatasetNotFound(
+            "There is no such dataset among yours. Choose one of the list.", field="dataset"
+        )
     return dataset
 
 
@@ -48,10 +50,12 @@ def job_of(owner: User, job_id: uuid.UUID) -> Job:
 
 
 def job_model_sha256(job: Job, model_format: str) -> str:
-    """The blob of a job's trained model as `safetensors` or `pt2`; raises ModelNotReady, or JobInvalid for another format."""
+    """The blob of a job's model as `safetensors` or `pt2`. Raises ModelNotReady; JobInvalid for another format."""
     stored = {"safetensors": job.model_safetensors_sha256, "pt2": job.model_pt2_sha256}
     if model_format not in stored:
         raise JobInvalid(f"format: '{model_format[:20]}' is unknown. Use safetensors or pt2.", field="format")
     if not stored[model_format]:
-        raise ModelNotReady("There is no trained model yet: it is stored when the job ends after a round or more.")
+        raise ModelNotReady(
+            "There is no trained model yet. It is stored when the job ends, if a round was done."
+        )
     return stored[model_format]

@@ -72,4 +72,6 @@ def _refuse_oversize(request: Request) -> None:
     declared = request.META.get("CONTENT_LENGTH") or "0"
     limit_bytes = settings.MAX_DATASET_BYTES
     if declared.isdecimal() and int(declared) > limit_bytes + FORM_BYTES:
-        raise DatasetTooLarge(f"file: over the limit of {limit_bytes:,} bytes. Upload fewer rows.", field="file")
+        raise DatasetTooLarge(
+            f"file: over the limit of {limit_bytes:,} bytes. Upload fewer rows.", field="file"
+        )

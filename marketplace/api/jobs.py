@@ -49,7 +49,9 @@ class JobsView(JobsApi, ListAPIView[Job]):
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return super().get(request, *args, **kwargs)
 
-    @extend_schema(operation_id="jobs_create", request=s.JobIn, responses={201: s.JobOut, **failures(400, 404)})
+    @extend_schema(
+        operation_id="jobs_create", request=s.JobIn, responses={201: s.JobOut, **failures(400, 404)}
+    )
     def post(self, request: Request) -> Response:
         """Checks the job and quotes it. Nothing is held or run until it is confirmed."""
         form = parsed(s.JobIn(data=request.data))

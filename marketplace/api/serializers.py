@@ -6,14 +6,19 @@ from rest_framework import serializers
 
 from marketplace.models import Dataset, Job
 
+
 class DatasetIn(serializers.Serializer[Dataset]):
-    file = serializers.FileField(help_text=".npz or .safetensors with inputs and targets, or .csv", allow_empty_file=True)
+    file = serializers.FileField(
+        help_text=".npz or .safetensors with inputs and targets, or .csv", allow_empty_file=True
+    )
     name = serializers.CharField(max_length=100, required=False, help_text="default: the file's name")
     target_column = serializers.CharField(
         max_length=200, required=False, help_text="of a CSV: the column to predict; default: the last"
     )
     task = serializers.ChoiceField(
-        choices=Dataset.Task.choices, required=False, help_text="what targets are for, if not as their type says"
+        choices=Dataset.Task.choices,
+        required=False,
+        help_text="what targets are for, if not as their type says",
     )
 
 
@@ -54,7 +59,9 @@ class JobIn(serializers.Serializer[Job]):
     optimizer = serializers.DictField(
         required=False, help_text="{kind: sgd, learning_rate, momentum, ...} or {kind: adamw, ...}"
     )
-    loss = serializers.CharField(required=False, help_text="cross_entropy or mse; default: as the targets need")
+    loss = serializers.CharField(
+        required=False, help_text="cross_entropy or mse; default: as the targets need"
+    )
     batch_size = serializers.IntegerField(required=False)
     local_steps = serializers.IntegerField(required=False, help_text="H: steps between two exchanges")
     epochs = serializers.IntegerField(required=False)
@@ -69,7 +76,9 @@ class JobIn(serializers.Serializer[Job]):
 class ClassPriceOut(serializers.Serializer[Any]):
     device_class = serializers.CharField()
     rate_microusd_per_gpu_second = serializers.IntegerField()
-    shard_gpu_us = serializers.IntegerField(help_text="what a shard should take at the class's reference speed")
+    shard_gpu_us = serializers.IntegerField(
+        help_text="what a shard should take at the class's reference speed"
+    )
     shard_microusd = serializers.IntegerField()
     usual_cap_microusd = serializers.IntegerField(help_text="the most a shard bills at reference speed")
     shard_cap_microusd = serializers.IntegerField(help_text="the most a shard bills on the slowest device")

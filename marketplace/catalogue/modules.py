@@ -81,7 +81,9 @@ class GptBlock(nn.Module):
         super().__init__()
         self.heads = heads
         self.attention_norm = nn.LayerNorm(width)
-        self.query_key_value = nn.Linear(width, 3 * width)
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
         self.attention_out = nn.Linear(width, width)
         self.network_norm = nn.LayerNorm(width)
         self.network = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
@@ -93,9 +95,9 @@ class GptBlock(nn.Module):
 
     def _attend(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
-        shape = (batch, length, self.heads, width // self.heads)
+        heads = (batch, length, self.heads, width // self.heads)
         query, key, value = (
-            part.reshape(shape).transpose(1, 2) for part in self.query_key_value(x).split(width, dim=2)
+            project(x).reshape(heads).transpose(1, 2) for project in (self.query, self.key, self.value)
         )
         scores = query @ key.transpose(2, 3) / math.sqrt(width // self.heads)
         position = torch.arange(length, device=x.device)

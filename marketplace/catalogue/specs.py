@@ -24,8 +24,8 @@ class Cnn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     image: tuple[
         Annotated[int, Meta(ge=1, le=16)],
-        Annotated[int, Meta(ge=4, le=512)],
-        Annotated[int, Meta(ge=4, le=512)],
+        Annotated[int, Meta(ge=1, le=512)],
+        Annotated[int, Meta(ge=1, le=512)],
     ]  # channels, height, width
     channels: Annotated[tuple[Channels, ...], Meta(min_length=1, max_length=6)] = (16, 32)
 

@@ -5,12 +5,12 @@ import uuid
 from pathlib import Path
 from typing import IO
 
-from blobs.services import blob_put, blob_release
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
 from accounts.models import User
+from blobs.services import blob_put, blob_release
 from marketplace.datasets.arrays import UploadedArrays
 from marketplace.datasets.canonical import Plan, Task, plan, write_canonical
 from marketplace.datasets.csv_table import read_csv

@@ -21,7 +21,9 @@ def model_pt2(job: Job, parameters: bytes) -> bytes:
     `torch.export.load(path).module()(x)` gives its predictions.
     """
     shape = dataset_shape(job.dataset)
-    module = build(spec_parse(job.model_spec), input_shape=shape.input_shape, outputs=shape.outputs, seed=job.seed)
+    module = build(
+        spec_parse(job.model_spec), input_shape=shape.input_shape, outputs=shape.outputs, seed=job.seed
+    )
     module.load_state_dict(safetensors.torch.load(parameters))
     module.eval()
     example = RowSpec(job.dataset.input_shape, job.dataset.input_dtype).batch(EXAMPLE_ROWS)

@@ -43,7 +43,9 @@ def job_plan(settings: JobSettings, dataset: Dataset) -> JobPlan:
         rows=dataset.rows, validation_split=settings.validation_split, batch_size=settings.batch_size
     )
     if settings.target_metric is not None and settings.target_metric > 1 and metric_of(dataset) == "accuracy":
-        raise JobInvalid("target_metric: an accuracy is at most 1. Give 0.96 for 96 %.", field="target_metric")
+        raise JobInvalid(
+            "target_metric: an accuracy is at most 1. Give 0.96 for 96 %.", field="target_metric"
+        )
     shape = {
         "train_rows": train_rows,
         "batch_size": settings.batch_size,

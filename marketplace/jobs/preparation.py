@@ -51,5 +51,7 @@ def run_data_prepare(job: Job) -> RunData:
 
 def _first_parameters(job: Job) -> bytes:
     shape = dataset_shape(job.dataset)
-    module = build(spec_parse(job.model_spec), input_shape=shape.input_shape, outputs=shape.outputs, seed=job.seed)
+    module = build(
+        spec_parse(job.model_spec), input_shape=shape.input_shape, outputs=shape.outputs, seed=job.seed
+    )
     return safetensors.torch.save(module.state_dict())

@@ -1,5 +1,6 @@
 """The two programs of a job, captured from its model: the training step for devices, the forward step for rounds."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from metal_kernels.frontend.optimizers import OptimizerSpec
 from metal_kernels.program.cost import program_cost
 from metal_kernels.program.format import program_dumps
 from metal_kernels.program.memory import program_memory
+
+log = logging.getLogger(__name__)
 
 # Rows that the server evaluates at once.
 EVALUATION_BATCH = 256
@@ -68,7 +71,11 @@ def programs_capture(
         )
         forward = capture_forward(module, example_inputs=[inputs.batch(evaluation_rows)])
     except CaptureError as error:
-        raise JobInvalid(f"model: {error} Choose other sizes.", field="model") from error
+        log.exception("a model of the catalogue cannot be captured")
+        raise JobInvalid(
+            f"model: it cannot be trained in batches of {batch_size}. Choose another batch size or other sizes.",
+            field="model",
+        ) from error
     memory_bytes = program_memory(step).peak_bytes
     if memory_bytes > MAX_MEMORY_BYTES:
         raise JobInvalid(

@@ -49,7 +49,9 @@ def settle_pending() -> int:
         try:
             settled += _HANDLERS[news.kind](news)
         except Exception:
-            log.exception("news %s of run %s failed; it will be tried again", news.kind, news.payload["run_id"])
+            log.exception(
+                "news %s of run %s failed; it will be tried again", news.kind, news.payload["run_id"]
+            )
     return settled
 
 

@@ -32,7 +32,9 @@ def buyer(name: str = "bea", *, wallet_microusd: int = 100 * USD) -> User:
     user = person(name)
     if wallet_microusd:
         operator, _ = User.objects.get_or_create(email="olive@example.org", defaults={"is_staff": True})
-        grant_post(user=user, amount_microusd=wallet_microusd, operator=operator, idempotency_key=f"grant {name}")
+        grant_post(
+            user=user, amount_microusd=wallet_microusd, operator=operator, idempotency_key=f"grant {name}"
+        )
     return user
 
 
@@ -44,7 +46,9 @@ def clusters(rows: int = 120) -> bytes:
 
 
 def dataset_of_clusters(owner: User, *, rows: int = 120) -> Dataset:
-    dataset, _ = dataset_upload(owner=owner, name="clusters", file=io.BytesIO(clusters(rows)), file_name="c.npz")
+    dataset, _ = dataset_upload(
+        owner=owner, name="clusters", file=io.BytesIO(clusters(rows)), file_name="c.npz"
+    )
     return dataset
 
 
@@ -85,8 +89,13 @@ def quoted_job(owner: User, dataset: Dataset | None = None, **changes: Any) -> J
     return job_create(owner=owner, dataset_id=dataset.id, settings=settings(**changes))
 
 
-def running_job(owner: User, **changes: Any) -> Job:
-    return job_confirm(owner=owner, job_id=quoted_job(owner, **changes).id)
+def running_job(owner: User, dataset: Dataset | None = None, **changes: Any) -> Job:
+    return job_confirm(owner=owner, job_id=quoted_job(owner, dataset, **changes).id)
+
+
+def priced_job(owner: User, dataset: Dataset | None = None, **changes: Any) -> Job:
+    """A running job of so many steps that there is money to charge to: its hold is some thousand micro-USD."""
+    return running_job(owner, dataset, **{"local_steps": 500, **changes})
 
 
 def run_of(job: Job) -> Run:
@@ -137,7 +146,9 @@ def round_closes(job: Job, earnings: dict[User, int]) -> list[Lease]:
     return leases
 
 
-def run_ends(job: Job, state: str = Run.State.FINISHED, because: str = "epochs", message: str = "Done.") -> None:
+def run_ends(
+    job: Job, state: str = Run.State.FINISHED, because: str = "epochs", message: str = "Done."
+) -> None:
     Run.objects.filter(pk=job.run_id).update(
         state=state, ended_because=because, ended_message=message, ended_at=utc_now()
     )
