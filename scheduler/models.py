@@ -54,7 +54,9 @@ class Run(models.Model):
     budget_microusd = models.BigIntegerField()
     spent_microusd = models.BigIntegerField(default=0)
 
-    params_sha256 = models.CharField(max_length=64, help_text="the newest parameters; the result, once it ended")
+    params_sha256 = models.CharField(
+        max_length=64, help_text="the newest parameters; the result, once it ended"
+    )
     outer_state_sha256 = models.CharField(max_length=64, blank=True, help_text="newest outer momentum")
     waiting = models.CharField(max_length=20, blank=True, help_text="code of why it makes no headway now")
     # The slices of the current epoch that no round has taken yet, in the order they will be.

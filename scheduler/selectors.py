@@ -151,10 +151,17 @@ def lease_for_device(lease_id: UUID) -> LeaseWork | None:
 
 def device_activity(device_id: UUID, since: datetime) -> DeviceActivity:
     leases = Lease.objects.filter(device_id=device_id)
-    live = leases.filter(state__in=list(LIVE)).select_related("shard__round__run").order_by("-granted_at").first()
+    live = (
+        leases.filter(state__in=list(LIVE))
+        .select_related("shard__round__run")
+        .order_by("-granted_at")
+        .first()
+    )
     ended = leases.filter(ended_at__gte=since)
     accepted = ended.filter(state=Lease.State.ACCEPTED)
-    totals = accepted.aggregate(count=Count("id"), gpu_us=Sum("metered_gpu_us"), charge=Sum("charge_microusd"))
+    totals = accepted.aggregate(
+        count=Count("id"), gpu_us=Sum("metered_gpu_us"), charge=Sum("charge_microusd")
+    )
     return DeviceActivity(
         lease=live,
         accepted=totals["count"],

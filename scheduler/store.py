@@ -71,8 +71,12 @@ def save(outcome: Outcome) -> None:
     """Store a turn's changes, let go of blobs, and publish its news."""
     changed = outcome.changed
     _update_runs(changed.runs.values())
-    _upsert(models.Round, [_row(models.Round, r, _ROUND_FIELDS, state=r.phase) for r in changed.rounds.values()])
-    _upsert(models.Shard, [_row(models.Shard, s, _SHARD_FIELDS, state=s.phase) for s in changed.shards.values()])
+    _upsert(
+        models.Round, [_row(models.Round, r, _ROUND_FIELDS, state=r.phase) for r in changed.rounds.values()]
+    )
+    _upsert(
+        models.Shard, [_row(models.Shard, s, _SHARD_FIELDS, state=s.phase) for s in changed.shards.values()]
+    )
     _upsert(
         models.Lease,
         [
