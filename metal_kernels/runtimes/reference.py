@@ -116,7 +116,8 @@ class ReferenceRuntime:
             values[self._slot_of[entry.value.name]] = tensor
         with torch.no_grad():
             try:
-                for node, call, template, fills, keywords, outputs, dead in self._instructions:
+                for instruction in self._instructions:
+                    node, call, template, fills, keywords, outputs, dead = instruction
                     arguments = template[:]
                     for position, source in fills:
                         arguments[position] = source(values)
