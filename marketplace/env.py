@@ -64,7 +64,9 @@ def read_env(environ: Mapping[str, str] = os.environ) -> Env:
     except msgspec.ValidationError as error:
         field = str(error).rpartition("$.")[2].rstrip("`")
         name = PREFIX + field.upper()
-        raise SettingError(f"{name}: {given[field]!r} is not {_wanted(field)}. Set {name} to one, or unset it.") from None
+        raise SettingError(
+            f"{name}: {given[field]!r} is not {_wanted(field)}. Set {name} to one, or unset it."
+        ) from None
     if not env.public_url.startswith(("http://", "https://")):
         raise SettingError(
             f"{PREFIX}PUBLIC_URL: must start with http:// or https://, as people's browsers reach the site."

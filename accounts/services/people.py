@@ -34,8 +34,9 @@ def user_sign_up(*, email: str, password: str, time_zone: str) -> User:
 
 
 @transaction.atomic
-def user_set_time_zone(*, user: User, time_zone: str) -> None:
+def user_set_time_zone(*, user: User, time_zone: str) -> User:
     """Move the wall clock that the user's idle windows are read on."""
     user.time_zone = checked_time_zone(time_zone)
     user.save(update_fields=["time_zone"])
     publish_device_news("changed", devices_of(user).values_list("id", flat=True))
+    return user
