@@ -63,7 +63,9 @@ def read_env(environ: Mapping[str, str] = os.environ) -> Env:
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$.")
         name = PREFIX + place.rstrip("`").upper()
-        raise SettingError(f"{name}: {problem[:1].lower()}{problem[1:]}. Set {name} accordingly, or unset it.") from None
+        raise SettingError(
+            f"{name}: {problem[:1].lower()}{problem[1:]}. Set {name} accordingly, or unset it."
+        ) from None
     if not env.public_url.startswith(("http://", "https://")):
         raise SettingError(
             f"{PREFIX}PUBLIC_URL: must start with http:// or https://, as people's browsers reach the site."

@@ -1,0 +1,61 @@
+"""A wrong setting ends the process with one sentence that names the variable and the remedy."""
+
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from marketplace.env import Env, SettingError, read_env, secret_key
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("NIGHTSHIFT_EMAIL_PORT", "mail", "expected `int`"),
+        ("NIGHTSHIFT_EMAIL_PORT", "70000", "<= 65535"),
+        ("NIGHTSHIFT_EMAIL", "pigeon", "pigeon"),
+        ("NIGHTSHIFT_FEE_BASIS_POINTS", "-1", ">= 0"),
+        ("NIGHTSHIFT_PUBLIC_URL", "nightshift.example", "must start with http"),
+        ("NIGHTSHIFT_REDIS", "redis://x", "no such setting"),
+    ],
+)
+def test_a_wrong_value_is_one_sentence_with_the_variables_name(name, value, words):
+    with pytest.raises(SettingError) as raised:
+        read_env({name: value})
+    message = str(raised.value)
+    assert message.startswith(name)
+    assert words in message
+    assert "et " in message  # Set it …, or unset it
+
+
+def test_an_empty_environment_runs_with_the_defaults():
+    assert read_env({}) == Env()
+
+
+def test_the_generated_key_is_kept_and_only_its_user_can_read_it(tmp_path):
+    env = Env(var_dir=str(tmp_path / "var"))
+    key = secret_key(env)
+    assert len(key) >= 48
+    assert secret_key(env) == key
+    assert stat.S_IMODE((tmp_path / "var" / "secret.key").stat().st_mode) == 0o600
+
+
+def test_a_short_key_is_refused_without_showing_it():
+    with pytest.raises(SettingError) as raised:
+        secret_key(Env(secret_key="hunter2"))
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.slow
+def test_a_process_with_a_wrong_database_address_ends_with_that_sentence(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        env={"NIGHTSHIFT_DATABASE_URL": "oracle//nope", "NIGHTSHIFT_VAR_DIR": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip().startswith("NIGHTSHIFT_DATABASE_URL: not a database address")
+    assert "Traceback" not in done.stderr
