@@ -28,11 +28,11 @@ fatal, for a stranger gets no second try. A fatal one closes the socket with its
 
 from typing import ClassVar
 
-from common.errors import NightshiftError
+from worker_protocol.errors import WorkerProtocolError
 from worker_protocol.wire.limits import MAX_FRAME_BYTES
 
 
-class ProtocolError(NightshiftError):
+class ProtocolError(WorkerProtocolError):
     """Base of the wire's errors; `lease_id` names the lease that the refused message was about, if any."""
 
     code: ClassVar[str] = "protocol"

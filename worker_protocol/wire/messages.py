@@ -15,10 +15,12 @@ PROTOCOL = "nightshift.v1"
 MAX_STEPS = 4_096
 MAX_SHORT_CHARACTERS = 200
 
-Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-Uuid = Annotated[str, Meta(pattern="^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
-Hex32 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]  # 32 bytes
-Hex64 = Annotated[str, Meta(pattern="^[0-9a-f]{128}$")]  # 64 bytes
+# A length stands beside each pattern because `$` alone lets a trailing line feed through.
+_UUID_PATTERN = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+Uuid = Annotated[str, Meta(pattern=_UUID_PATTERN, max_length=36)]
+Hex32 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # 32 bytes
+Hex64 = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]  # 64 bytes
+Sha256 = Hex32
 Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]  # every language's numbers hold these exactly
 Steps = Annotated[int, Meta(ge=0, le=MAX_STEPS)]
 Short = Annotated[str, Meta(max_length=MAX_SHORT_CHARACTERS)]
