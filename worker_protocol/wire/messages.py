@@ -13,6 +13,7 @@ from msgspec import Meta
 PROTOCOL = "nightshift.v1"
 # One lease's steps, so that a result with a loss for each step fits a frame.
 MAX_STEPS = 4_096
+MAX_HELD_LEASES = 16
 MAX_SHORT_CHARACTERS = 200
 
 # A length stands beside each pattern because `$` alone lets a trailing line feed through.
@@ -52,7 +53,7 @@ class Hello(Message, frozen=True, tag="hello"):
     device_id: Uuid
     agent: Short
     memory_bytes: Count = 0
-    leases: Annotated[list[Uuid], Meta(max_length=16)] = []
+    leases: Annotated[list[Uuid], Meta(max_length=MAX_HELD_LEASES)] = []
     cached: Annotated[list[Sha256], Meta(max_length=64)] = []
 
 

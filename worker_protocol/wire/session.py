@@ -191,6 +191,8 @@ class ServerSession(_Session):
                 return []
             case msg.Progress():
                 self.leases[message.lease_id] = None
+                if len(self.leases) > msg.MAX_HELD_LEASES:
+                    del self.leases[next(iter(self.leases))]
             case msg.Handback():
                 self.leases.pop(message.lease_id, None)
         return [message]
