@@ -1,0 +1,195 @@
+"""From a traced torch graph to a program.
+
+Every operation is written in its one canonical form (all arguments by name, dimensions counted from the front,
+sizes spelled out), views that change nothing vanish, and an operation that repeats another is not written again.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import getitem
+from typing import Any
+
+import msgspec
+import torch
+from torch import Tensor, fx
+
+from metal_kernels.errors import CaptureError
+from metal_kernels.frontend.blame import unsupported_node
+from metal_kernels.frontend.canonical import Call, canonical, traced_call
+from metal_kernels.program.graph import (
+    DTYPE_NAMES,
+    Argument,
+    Graph,
+    Input,
+    Kind,
+    Node,
+    Output,
+    Program,
+    Ref,
+    Value,
+)
+from metal_kernels.program.ops import OPS
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One input of the traced function. A `constant` is given to the trace and stored in the program."""
+
+    role: Any
+    key: str
+    tensor: Tensor
+
+
+def lower(
+    traced: fx.GraphModule, *, kind: Kind, slots: Sequence[Slot], returned: Sequence[tuple[str, str]]
+) -> Program:
+    """The program of `traced`, whose placeholders are `slots` and whose outputs are `returned` (role, key)."""
+    _drop_write_backs(traced.graph)
+    writer = _Writer(traced, slots)
+    for node in traced.graph.nodes:
+        writer.write(node)
+    results = writer.results(returned)
+    used = {ref for node in writer.nodes for ref in node.refs()} | {output.value for output in results}
+    nodes = [_without_unused_outputs(node, used) for node in writer.nodes]
+    constants = {name: tensor for name, tensor in writer.constants.items() if name in used}
+    declared = [_value(name, tensor) for name, tensor in constants.items()]
+    return Program(Graph(kind, writer.inputs, declared, nodes, results), constants)
+
+
+def _drop_write_backs(graph: fx.Graph) -> None:
+    """Tracing ends by copying new buffers into the old; a program returns them instead."""
+    for node in list(graph.nodes):
+        if node.target is torch.ops.aten.copy_.default and not node.users:
+            graph.erase_node(node)
+    graph.eliminate_dead_code()
+
+
+def _without_unused_outputs(node: Node, used: set[str]) -> Node:
+    outputs = [value if value is not None and value.name in used else None for value in node.outputs]
+    return msgspec.structs.replace(node, outputs=outputs)
+
+
+def _value(name: str, tensor: Tensor) -> Value:
+    return Value(name, DTYPE_NAMES[tensor.dtype], tuple(tensor.shape))
+
+
+class _Writer:
+    """Writes traced nodes one by one; keeps what each became."""
+
+    def __init__(self, traced: fx.GraphModule, slots: Sequence[Slot]) -> None:
+        self._traced = traced
+        self._slots = iter(slots)
+        self._became: dict[fx.Node, Value | list[Value | None]] = {}
+        self._written: dict[bytes, Node] = {}
+        self._returned: Sequence[fx.Node] = ()
+        self._count = 0
+        self._origin: dict[str, tuple[str, str]] = {}
+        self.inputs: list[Input] = []
+        self.constants: dict[str, Tensor] = {}
+        self.nodes: list[Node] = []
+
+    def write(self, node: fx.Node) -> None:
+        match node.op:
+            case "placeholder":
+                self._became[node] = self._placeholder(next(self._slots))
+            case "get_attr":
+                self._became[node] = self._constant(getattr(self._traced, str(node.target)))
+            case "output":
+                self._returned = node.args[0]  # type: ignore[assignment]  # one flat list, by construction
+            case _ if node.target is getitem:
+                source, index = node.args
+                self._became[node] = self._became[source][index]  # type: ignore[index]
+            case _:
+                self._became[node] = self._operation(node)
+
+    def results(self, returned: Sequence[tuple[str, str]]) -> list[Output]:
+        """The program's outputs. State that comes out as it went in is not among them."""
+        outputs = []
+        for (role, key), node in zip(returned, self._returned, strict=True):
+            value = self._one(node)
+            if self._origin.get(value.name) == (role, key):
+                continue
+            if role == "constant":
+                raise CaptureError(
+                    f"The module changes its non-persistent buffer '{key}'; register it with persistent=True, so "
+                    "that it is part of the model's state.",
+                    field=key,
+                )
+            outputs.append(Output(role, key, value.name))  # type: ignore[arg-type]  # a role other than constant
+        return outputs
+
+    def _one(self, node: fx.Node) -> Value:
+        value = self._became[node]
+        assert isinstance(value, Value)
+        return value
+
+    def _placeholder(self, slot: Slot) -> Value:
+        if slot.role == "constant":
+            value = self._constant(slot.tensor)
+        else:
+            value = _value(f"in{len(self.inputs)}", slot.tensor)
+            self.inputs.append(Input(slot.role, slot.key, value))
+        self._origin[value.name] = (slot.role, slot.key)
+        return value
+
+    def _constant(self, tensor: Tensor) -> Value:
+        name = f"c{len(self.constants)}"
+        self.constants[name] = tensor.detach().clone()
+        return _value(name, tensor)
+
+    def _operation(self, node: fx.Node) -> Value | list[Value | None]:
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise unsupported_node(node)
+        call = traced_call(node)
+        if call.changes_nothing():
+            return self._one(call.args["self"])
+        call = canonical(call)
+        op = OPS.get(call.op)
+        if op is None:
+            raise unsupported_node(node)
+        args = {
+            parameter.name: self._number_as_tensor(call.args[parameter.name])
+            if parameter.kind == "tensor"
+            else self._argument(call.args[parameter.name])
+            for parameter in op.parameters
+        }
+        return self._append(call, args)
+
+    def _append(self, call: Call, args: dict[str, Argument]) -> Value | list[Value | None]:
+        """Write the operation down, unless the same one was written before."""
+        key = msgspec.json.encode([call.op, args])
+        written = self._written.get(key)
+        if written is None:
+            written = Node(call.op, args, [self._new_value(tensor) for tensor in call.results])
+            self._written[key] = written
+            self.nodes.append(written)
+        return written.outputs if call.many else written.outputs[0]  # type: ignore[return-value]
+
+    def _number_as_tensor(self, argument: Any) -> Argument:
+        """Torch takes a number for a tensor in places where no scalar form of the operation exists."""
+        if not isinstance(argument, int | float):
+            return self._argument(argument)
+        tensor = torch.empty((), dtype=torch.float32 if isinstance(argument, float) else torch.int64, device="meta")
+        fill = Call("aten.full.default", {}, [tensor], many=False)
+        args = {"size": [], "fill_value": self._argument(argument), "dtype": DTYPE_NAMES[tensor.dtype]}
+        value = self._append(fill, args)
+        assert isinstance(value, Value)
+        return Ref(value.name)
+
+    def _new_value(self, tensor: Tensor | None) -> Value | None:
+        if tensor is None:
+            return None
+        self._count += 1
+        return _value(f"v{self._count - 1}", tensor)
+
+    def _argument(self, argument: Any) -> Argument:
+        if isinstance(argument, fx.Node):
+            return Ref(self._one(argument).name)
+        if isinstance(argument, list | tuple):
+            return [self._argument(item) for item in argument]  # type: ignore[misc]
+        if isinstance(argument, torch.dtype):
+            return DTYPE_NAMES[argument]
+        if isinstance(argument, float) and not math.isfinite(argument):
+            return "NaN" if math.isnan(argument) else "Infinity" if argument > 0 else "-Infinity"
+        return argument  # type: ignore[no-any-return]

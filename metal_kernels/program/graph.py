@@ -1,0 +1,126 @@
+"""The parts of a program, as plain typed data.
+
+A program is one captured step of a model: a straight list of nodes over named values, no control flow, static
+shapes. Values have no strides: how a value lies in memory is the runtime's business.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+import torch
+from torch import Tensor
+
+DType: TypeAlias = Literal["float32", "int64", "int32", "bool"]
+TORCH_DTYPES: Final[dict[DType, torch.dtype]] = {
+    "float32": torch.float32,
+    "int64": torch.int64,
+    "int32": torch.int32,
+    "bool": torch.bool,
+}
+DTYPE_NAMES: Final[dict[torch.dtype, DType]] = {dtype: name for name, dtype in TORCH_DTYPES.items()}
+
+Kind: TypeAlias = Literal["training_step", "forward"]
+StateRole: TypeAlias = Literal["parameter", "buffer", "optimizer"]
+STATE_ROLES: Final[tuple[StateRole, ...]] = ("parameter", "buffer", "optimizer")
+
+
+class Ref(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The use of a value by its name."""
+
+    ref: str
+
+
+Argument: TypeAlias = None | bool | int | float | str | Ref | list[None | bool | int | float | Ref]
+"""Numbers that JSON lacks are the texts "Infinity", "-Infinity" and "NaN"; a dtype is its name."""
+
+
+class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A named tensor."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.elements * TORCH_DTYPES[self.dtype].itemsize
+
+
+class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A value given to each run. `key` is the state's name, `input0`, ..., `target`, `lr` or `step`."""
+
+    role: StateRole | Literal["input", "target", "scalar"]
+    key: str
+    value: Value
+
+
+class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One operation. `args` has every argument of the operation by name; an output nobody asked for is null."""
+
+    op: str
+    args: dict[str, Argument]
+    outputs: list[Value | None]
+
+    @property
+    def name(self) -> str:
+        """The name of the node's first value, which stands for the node in messages."""
+        return next((value.name for value in self.outputs if value is not None), self.op)
+
+    def refs(self) -> Iterator[str]:
+        """The names of the values it reads, in order, with repeats."""
+        for argument in self.args.values():
+            for item in argument if isinstance(argument, list) else [argument]:
+                if isinstance(item, Ref):
+                    yield item.ref
+
+
+class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A value that a run returns: the new state of `key`, or the `loss`, or the `predictions`."""
+
+    role: StateRole | Literal["loss", "predictions"]
+    key: str
+    value: str
+
+
+class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    kind: Kind
+    inputs: list[Input]
+    constants: list[Value]
+    nodes: list[Node]
+    outputs: list[Output]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph with the tensors of its constants, by value name.
+
+    State that a step does not change (frozen parameters, constant buffers) has an input and no output.
+    """
+
+    graph: Graph
+    constants: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> Kind:
+        return self.graph.kind
+
+    def inputs(self, *roles: str) -> list[Input]:
+        """Its inputs of these roles, in the program's order."""
+        return [entry for entry in self.graph.inputs if entry.role in roles]
+
+    @property
+    def state_spec(self) -> dict[str, Value]:
+        """All state by key: parameters, buffers and optimizer slots."""
+        return {entry.key: entry.value for entry in self.inputs(*STATE_ROLES)}
+
+    @property
+    def model_spec(self) -> dict[str, Value]:
+        """The state that travels between devices and server: parameters and buffers."""
+        return {entry.key: entry.value for entry in self.inputs("parameter", "buffer")}
