@@ -20,9 +20,11 @@ KernelError
 └── RuntimeFailure          a valid program could not be run
     └── BadFeed                 the values given to it do not fit its inputs
 
-`metal_kernels` stands alone, so these do not derive from the Django side's base; they follow the same shape: a
-stable `code`, one sentence, an optional `field`.
+`metal_kernels` stands alone, so these do not derive from the Django side's base; they follow the same shape:
+a stable `code`, one sentence, an optional `field`.
 """
+
+# ruff: noqa: N818  # names say what went wrong; the bases say that they are errors
 
 from typing import ClassVar
 
@@ -30,8 +32,8 @@ from typing import ClassVar
 class KernelError(Exception):
     """Base of all errors of this package.
 
-    `code` is stable and appears in APIs and logs; `message` is one sentence that says what is wrong and what to
-    do; `field` names the input, node or tensor at fault, where there is one.
+    `code` is stable and appears in APIs and logs; `message` is one sentence that says what is wrong and what
+    to do; `field` names the input, node or tensor at fault, where there is one.
     """
 
     code: ClassVar[str] = "kernels"

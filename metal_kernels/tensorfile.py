@@ -1,9 +1,10 @@
 """Read and write safetensors files, strictly and with the same bytes every time.
 
-The library's writer orders metadata by a random hash and its reader hides metadata from byte strings; programs and
-deltas are addressed by their hash and carry metadata, so they need both. The format: eight bytes of header length
-(little endian), a JSON header `{name: {dtype, shape, data_offsets}, "__metadata__": {str: str}}`, then the
-tensors' bytes without gaps. Here headers are written with sorted keys and padded with spaces to eight bytes.
+The library's writer orders metadata by a random hash and its reader hides metadata from byte strings;
+programs and deltas are addressed by their hash and carry metadata, so they need both. The format: eight bytes
+of header length (little endian), a JSON header `{name: {dtype, shape, data_offsets}, "__metadata__": {str:
+str}}`, then the tensors' bytes without gaps. Here headers are written with sorted keys and padded with spaces
+to eight bytes.
 """
 
 import json
@@ -46,7 +47,8 @@ def tensorfile_dumps(tensors: Mapping[str, Tensor], *, metadata: Mapping[str, st
         tensor = tensors[name]
         if name == _METADATA or tensor.dtype not in _TAGS:
             raise TensorFileError(
-                f"Tensor '{name}' of {tensor.dtype} cannot be stored; use one of {', '.join(DTYPES)}.", field=name
+                f"Tensor '{name}' of {tensor.dtype} cannot be stored; use one of {', '.join(DTYPES)}.",
+                field=name,
             )
         chunk = tensor.detach().cpu().contiguous().numpy().tobytes()
         header[name] = {
@@ -74,7 +76,9 @@ def tensorfile_loads(data: bytes) -> TensorFile:
         start, end = entry.data_offsets
         dtype = DTYPES[entry.dtype]
         if start != expected_start or end - start != prod(entry.shape) * dtype.itemsize or end > len(body):
-            raise TensorFileError(f"Tensor '{name}' does not lie where its shape says; send the file again.", field=name)
+            raise TensorFileError(
+                f"Tensor '{name}' does not lie where its shape says; send the file again.", field=name
+            )
         tensors[name] = _tensor(bytes(body[start:end]), dtype, entry.shape)
         expected_start = end
     if expected_start != len(body):
@@ -119,9 +123,13 @@ def _entry(name: str, raw: object) -> _Entry:
     try:
         entry = msgspec.convert(raw, _Entry)
     except msgspec.ValidationError as error:
-        raise TensorFileError(f"The header entry of tensor '{name}' is malformed: {error}.", field=name) from error
+        raise TensorFileError(
+            f"The header entry of tensor '{name}' is malformed: {error}.", field=name
+        ) from error
     if entry.dtype not in DTYPES:
-        raise TensorFileError(f"Tensor '{name}' has dtype {entry.dtype}; use one of {', '.join(DTYPES)}.", field=name)
+        raise TensorFileError(
+            f"Tensor '{name}' has dtype {entry.dtype}; use one of {', '.join(DTYPES)}.", field=name
+        )
     if len(entry.shape) > _MAX_DIMENSIONS or any(size < 0 for size in (*entry.shape, *entry.data_offsets)):
         raise TensorFileError(f"Tensor '{name}' has an impossible shape or place.", field=name)
     return entry

@@ -53,7 +53,9 @@ class ModuleLocation:
         # The module is somebody's code: it may raise anything.
         except Exception as error:
             place = _place(self._path(), _line_of(error))
-            raise CaptureError(f"The module failed on the example inputs {place}: {first_line(error)}") from error
+            raise CaptureError(
+                f"The module failed on the example inputs {place}: {first_line(error)}"
+            ) from error
 
     def _path(self) -> str:
         return self._running[-1][0] if self._running else ""
@@ -69,7 +71,8 @@ def unsupported_node(node: torch.fx.Node) -> UnsupportedOp:
 
 def unsupported(op_name: str, path: str, line: str | None) -> UnsupportedOp:
     return UnsupportedOp(
-        f"The operation '{op_name}' used {_place(path, line)} cannot be captured; {instead_of(op_name)}.", field=path
+        f"The operation '{op_name}' used {_place(path, line)} cannot be captured; {instead_of(op_name)}.",
+        field=path,
     )
 
 
@@ -84,5 +87,7 @@ def _place(path: str, line: str | None) -> str:
 
 def _line_of(error: BaseException) -> str | None:
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f"{frame.filename}:{frame.lineno}" for frame in frames if not frame.filename.startswith(_LIBRARIES)]
+    own = [
+        f"{frame.filename}:{frame.lineno}" for frame in frames if not frame.filename.startswith(_LIBRARIES)
+    ]
     return own[-1] if own else None

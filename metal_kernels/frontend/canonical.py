@@ -1,12 +1,13 @@
-"""The one way to write each operation: every argument by name, nothing left to defaults or to counting from the end.
+"""The one way to write each operation: every argument by name, nothing left to defaults or to counting from
+the end.
 
-A reader in another language then needs no knowledge of torch's conventions: no negative dimensions, no `-1` sizes,
-no open-ended slices, no numbers in place of tensors.
+A reader in another language then needs no knowledge of torch's conventions: no negative dimensions, no `-1`
+sizes, no open-ended slices, no numbers in place of tensors.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from torch import Tensor, fx
@@ -16,7 +17,7 @@ from metal_kernels.frontend.decompositions import FILLS, IDENTITIES, SCALAR_FORM
 
 @dataclass(frozen=True)
 class Call:
-    """One traced operation: arguments by schema name, with `fx.Node`s for tensors; its results as fake tensors."""
+    """One traced operation: arguments by schema name, `fx.Node`s for tensors; its results as fake tensors."""
 
     op: str
     args: dict[str, Any]
@@ -25,9 +26,7 @@ class Call:
 
     @property
     def result(self) -> Tensor:
-        first = self.results[0]
-        assert first is not None
-        return first
+        return cast(Tensor, self.results[0])
 
     def changes_nothing(self) -> bool:
         """Whether the result has the elements, order, shape and dtype of the argument `self`."""
@@ -41,12 +40,12 @@ class Call:
 
 def traced_call(node: fx.Node) -> Call:
     """The call that a traced node stands for, with its defaults filled in."""
-    assert isinstance(node.target, torch._ops.OpOverload)
+    schema = cast(torch._ops.OpOverload, node.target)._schema
     args = {
         argument.name: node.args[index]
         if index < len(node.args)
         else node.kwargs.get(argument.name, argument.default_value)
-        for index, argument in enumerate(node.target._schema.arguments)
+        for index, argument in enumerate(schema.arguments)
     }
     results = node.meta["val"]
     many = isinstance(results, tuple | list)
@@ -73,8 +72,7 @@ _IDENTITIES_OF_EQUAL_SHAPE: Final = frozenset(
 
 
 def _fake(node: fx.Node) -> Tensor:
-    fake: Tensor = node.meta["val"]
-    return fake
+    return cast(Tensor, node.meta["val"])
 
 
 def _fill(call: Call) -> Call:
@@ -85,7 +83,11 @@ def _fill(call: Call) -> Call:
 
 
 def _full(call: Call) -> Call:
-    args = {"size": list(call.result.shape), "fill_value": call.args["fill_value"], "dtype": call.result.dtype}
+    args = {
+        "size": list(call.result.shape),
+        "fill_value": call.args["fill_value"],
+        "dtype": call.result.dtype,
+    }
     return replace(call, args=args)
 
 
@@ -94,7 +96,9 @@ def _arange(call: Call) -> Call:
 
 
 def _view(call: Call) -> Call:
-    return replace(call, op="aten.view.default", args={"self": call.args["self"], "size": list(call.result.shape)})
+    return replace(
+        call, op="aten.view.default", args={"self": call.args["self"], "size": list(call.result.shape)}
+    )
 
 
 def _expand(call: Call) -> Call:
@@ -123,7 +127,9 @@ def _reduce(call: Call) -> Call:
     """No dimensions means all of them."""
     rank = _fake(call.args["self"]).dim()
     dims = call.args["dim"]
-    return replace(call, args=call.args | {"dim": [dim % rank for dim in dims] if dims else list(range(rank))})
+    return replace(
+        call, args=call.args | {"dim": [dim % rank for dim in dims] if dims else list(range(rank))}
+    )
 
 
 def _pool(call: Call) -> Call:

@@ -1,8 +1,9 @@
 """From a torch module to a program.
 
-Two traces over fake tensors, which have shapes and no data. The first runs the module, its loss, `autograd.grad`
-and the optimizer's rule, and records what torch did. The second replays that record with in-place changes turned
-into new values and large operations broken into core ones. `lower.py` then writes the result down as a program.
+Two traces over fake tensors, which have shapes and no data. The first runs the module, its loss,
+`autograd.grad` and the optimizer's rule, and records what torch did. The second replays that record with
+in-place changes turned into new values and large operations broken into core ones. `lower.py` then writes the
+result down as a program.
 
 The module itself is never run: a copy is, so its parameters, buffers, mode and attributes stay as they are.
 """
@@ -51,7 +52,9 @@ def capture_training_step(
     inputs = subject.slots()
     trained = [slot for slot in inputs if slot.role == "parameter" and slot.tensor.requires_grad]
     inputs += [
-        Slot("optimizer", f"{kind}/{slot.key}", slot.tensor.detach()) for kind in optimizer.slots for slot in trained
+        Slot("optimizer", f"{kind}/{slot.key}", slot.tensor.detach())
+        for kind in optimizer.slots
+        for slot in trained
     ]
     inputs += _example_slots(example_inputs)
     inputs.append(Slot("target", "target", example_target))
@@ -67,7 +70,11 @@ def capture_training_step(
             for key, gradient in gradients.items():
                 old_slots = tuple(values["optimizer", f"{kind}/{key}"] for kind in optimizer.slots)
                 results["parameter", key], new_slots = optimizer.update(
-                    parameters[key], gradient, old_slots, lr=values["scalar", "lr"], step=values["scalar", "step"]
+                    parameters[key],
+                    gradient,
+                    old_slots,
+                    lr=values["scalar", "lr"],
+                    step=values["scalar", "step"],
                 )
                 for kind, slot in zip(optimizer.slots, new_slots, strict=True):
                     results["optimizer", f"{kind}/{key}"] = slot
@@ -119,7 +126,7 @@ class _Subject:
         predictions = torch.func.functional_call(self.module, state, arguments)
         if not isinstance(predictions, Tensor):
             raise CaptureError(
-                f"The module must return one tensor, its predictions; it returned a {type(predictions).__name__}.",
+                f"The module must return one tensor, its predictions, not a {type(predictions).__name__}.",
                 field="module",
             )
         for role, key in values:
@@ -133,11 +140,15 @@ def _example_slots(examples: Sequence[Tensor]) -> list[Slot]:
 
 
 def _gradients(total: Tensor, parameters: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The gradient of each parameter that the loss depends on; like torch's optimizers, others are left alone."""
+    """Gradients of the parameters that the loss depends on; others stay, as in torch's optimizers."""
     if not parameters or not total.requires_grad:
-        raise CaptureError("No trainable parameter influences the loss, so there is nothing to train.", field="module")
+        raise CaptureError(
+            "No trainable parameter influences the loss, so there is nothing to train.", field="module"
+        )
     gradients = torch.autograd.grad(total, list(parameters.values()), allow_unused=True)
-    return {key: gradient for key, gradient in zip(parameters, gradients, strict=True) if gradient is not None}
+    return {
+        key: gradient for key, gradient in zip(parameters, gradients, strict=True) if gradient is not None
+    }
 
 
 def _capture(kind: Kind, subject: _Subject, slots: list[Slot], step: _Step) -> Program:
@@ -167,7 +178,7 @@ def _capture(kind: Kind, subject: _Subject, slots: list[Slot], step: _Step) -> P
 def _check_dtype(slot: Slot) -> None:
     if slot.tensor.dtype not in DTYPE_NAMES:
         raise CaptureError(
-            f"'{slot.key}' has dtype {slot.tensor.dtype}; convert it to one of {', '.join(DTYPE_NAMES.values())}.",
+            f"'{slot.key}' has dtype {slot.tensor.dtype}; use one of {', '.join(DTYPE_NAMES.values())}.",
             field=slot.key,
         )
 

@@ -5,7 +5,7 @@ Few, simple operations reach a program: each one left here is one less to write 
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from torch._decomp import core_aten_decompositions, get_decompositions
 
 aten: Final = torch.ops.aten
 
-Table = dict[torch._ops.OperatorBase, Callable[..., Any]]
+Table: TypeAlias = dict[Any, Callable[..., Any]]
 
 # Kept whole although the core table breaks them: a scatter with atomics or random numbers would come out.
 _KEPT_WHOLE: Final = (
@@ -36,7 +36,8 @@ _BROKEN: Final = (
 def early_table() -> Table:
     """For the first trace: operations that change a tensor without saying so in their schema.
 
-    `native_batch_norm` writes its running statistics; broken up, the writes are visible and become new outputs.
+    `native_batch_norm` writes its running statistics; broken up, the writes are visible and become new
+    outputs.
     """
     return dict(get_decompositions([aten.native_batch_norm]))
 

@@ -25,14 +25,14 @@ def loss_function(spec: LossSpec) -> LossFunction:
 def _cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """Mean cross-entropy of `logits` (..., classes) against class indices (...).
 
-    The chosen class is picked by comparison, not by gather: the gradient of a gather is a scatter with atomics,
-    that of a comparison is one fused elementwise kernel. An index out of range would add nothing to the loss;
-    data sets are checked for that when they arrive.
+    The chosen class is picked by comparison, not by gather: the gradient of a gather is a scatter with
+    atomics, that of a comparison is one fused elementwise kernel. An index out of range would add nothing to
+    the loss; data sets are checked for that when they arrive.
     """
     if target.dtype != torch.int64 or logits.dim() < 2 or target.shape != logits.shape[:-1]:
         raise CaptureError(
-            f"Cross-entropy needs int64 class indices of shape {list(logits.shape[:-1])} for predictions of shape "
-            f"{list(logits.shape)}; the target is {target.dtype} of shape {list(target.shape)}.",
+            f"Cross-entropy needs int64 class indices of shape {list(logits.shape[:-1])} for predictions of "
+            f"shape {list(logits.shape)}; the target is {target.dtype} of shape {list(target.shape)}.",
             field="target",
         )
     classes = torch.arange(logits.shape[-1], device=logits.device)
@@ -45,8 +45,8 @@ def _mse(predictions: Tensor, target: Tensor) -> Tensor:
     """Mean squared error over all elements; both tensors have one shape."""
     if target.dtype != predictions.dtype or target.shape != predictions.shape:
         raise CaptureError(
-            f"Mean squared error needs a {predictions.dtype} target of shape {list(predictions.shape)}; it is "
-            f"{target.dtype} of shape {list(target.shape)}.",
+            f"Mean squared error needs a {predictions.dtype} target of shape {list(predictions.shape)}; it "
+            f"is {target.dtype} of shape {list(target.shape)}.",
             field="target",
         )
     difference = predictions - target

@@ -1,14 +1,15 @@
 """From a traced torch graph to a program.
 
-Every operation is written in its one canonical form (all arguments by name, dimensions counted from the front,
-sizes spelled out), views that change nothing vanish, and an operation that repeats another is not written again.
+Every operation is written in its one canonical form (all arguments by name, dimensions counted from the
+front, sizes spelled out), views that change nothing vanish, and an operation that repeats another is not
+written again.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import getitem
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import torch
@@ -44,14 +45,13 @@ class Slot:
 def lower(
     traced: fx.GraphModule, *, kind: Kind, slots: Sequence[Slot], returned: Sequence[tuple[str, str]]
 ) -> Program:
-    """The program of `traced`, whose placeholders are `slots` and whose outputs are `returned` (role, key)."""
+    """The program of `traced`, which takes `slots` and returns a value for each (role, key) of `returned`."""
     _drop_write_backs(traced.graph)
     writer = _Writer(traced, slots)
     for node in traced.graph.nodes:
         writer.write(node)
     results = writer.results(returned)
-    used = {ref for node in writer.nodes for ref in node.refs()} | {output.value for output in results}
-    nodes = [_without_unused_outputs(node, used) for node in writer.nodes]
+    nodes, used = _without_unused(writer.nodes, used={output.value for output in results})
     constants = {name: tensor for name, tensor in writer.constants.items() if name in used}
     declared = [_value(name, tensor) for name, tensor in constants.items()]
     return Program(Graph(kind, writer.inputs, declared, nodes, results), constants)
@@ -65,9 +65,15 @@ def _drop_write_backs(graph: fx.Graph) -> None:
     graph.eliminate_dead_code()
 
 
-def _without_unused_outputs(node: Node, used: set[str]) -> Node:
-    outputs = [value if value is not None and value.name in used else None for value in node.outputs]
-    return msgspec.structs.replace(node, outputs=outputs)
+def _without_unused(nodes: Sequence[Node], *, used: set[str]) -> tuple[list[Node], set[str]]:
+    """The nodes and outputs that `used` depends on, and the names of all values they read."""
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        outputs = [value if value is not None and value.name in used else None for value in node.outputs]
+        if any(value is not None for value in outputs):
+            used |= set(node.refs())
+            kept.append(msgspec.structs.replace(node, outputs=outputs))
+    return kept[::-1], used
 
 
 def _value(name: str, tensor: Tensor) -> Value:
@@ -98,8 +104,8 @@ class _Writer:
             case "output":
                 self._returned = node.args[0]  # type: ignore[assignment]  # one flat list, by construction
             case _ if node.target is getitem:
-                source, index = node.args
-                self._became[node] = self._became[source][index]  # type: ignore[index]
+                source, index = cast(tuple[fx.Node, int], node.args)
+                self._became[node] = cast(list[Value], self._became[source])[index]
             case _:
                 self._became[node] = self._operation(node)
 
@@ -116,13 +122,11 @@ class _Writer:
                     "that it is part of the model's state.",
                     field=key,
                 )
-            outputs.append(Output(role, key, value.name))  # type: ignore[arg-type]  # a role other than constant
+            outputs.append(Output(role, key, value.name))  # type: ignore[arg-type]  # not "constant"
         return outputs
 
     def _one(self, node: fx.Node) -> Value:
-        value = self._became[node]
-        assert isinstance(value, Value)
-        return value
+        return cast(Value, self._became[node])
 
     def _placeholder(self, slot: Slot) -> Value:
         if slot.role == "constant":
@@ -170,12 +174,12 @@ class _Writer:
         """Torch takes a number for a tensor in places where no scalar form of the operation exists."""
         if not isinstance(argument, int | float):
             return self._argument(argument)
-        tensor = torch.empty((), dtype=torch.float32 if isinstance(argument, float) else torch.int64, device="meta")
+        tensor = torch.empty(
+            (), dtype=torch.float32 if isinstance(argument, float) else torch.int64, device="meta"
+        )
         fill = Call("aten.full.default", {}, [tensor], many=False)
         args = {"size": [], "fill_value": self._argument(argument), "dtype": DTYPE_NAMES[tensor.dtype]}
-        value = self._append(fill, args)
-        assert isinstance(value, Value)
-        return Ref(value.name)
+        return Ref(cast(Value, self._append(fill, args)).name)
 
     def _new_value(self, tensor: Tensor | None) -> Value | None:
         if tensor is None:

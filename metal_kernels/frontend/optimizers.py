@@ -1,7 +1,7 @@
 """Optimizers as functional update rules, written in torch operations so that capture sees through them.
 
-The learning rate and the step count (1 for the first step) are inputs of the program, so a schedule needs no new
-capture. All slots start as zeros. Each rule gives the same numbers as its namesake in `torch.optim`.
+The learning rate and the step count (1 for the first step) are inputs of the program, so a schedule needs no
+new capture. All slots start as zeros. Each rule gives the same numbers as its namesake in `torch.optim`.
 """
 
 import math

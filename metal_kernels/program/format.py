@@ -1,8 +1,8 @@
 """A program as one file of bytes.
 
-A safetensors file: its metadata holds `format`, `version` and the graph as JSON in `graph`; its tensors are the
-constants. Equal programs give equal bytes, so a program is addressed by its SHA-256. `docs/programs.md` specifies
-the file for readers in other languages.
+A safetensors file: its metadata holds `format`, `version` and the graph as JSON in `graph`; its tensors are
+the constants. Equal programs give equal bytes, so a program is addressed by its SHA-256. `docs/programs.md`
+specifies the file for readers in other languages.
 """
 
 import hashlib
@@ -24,7 +24,9 @@ _decoder: Final = msgspec.json.Decoder(Graph)
 
 def program_dumps(program: Program) -> bytes:
     graph = _encoder.encode(program.graph).decode()
-    return tensorfile_dumps(program.constants, metadata={"format": FORMAT, "version": VERSION, "graph": graph})
+    return tensorfile_dumps(
+        program.constants, metadata={"format": FORMAT, "version": VERSION, "graph": graph}
+    )
 
 
 def program_sha256(data: bytes) -> str:
@@ -32,10 +34,13 @@ def program_sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def program_loads(data: bytes, *, limits: Limits = DEFAULT_LIMITS, expected_sha256: str | None = None) -> Program:
+def program_loads(
+    data: bytes, *, limits: Limits = DEFAULT_LIMITS, expected_sha256: str | None = None
+) -> Program:
     """Parse and validate; raise a `ProgramError` if anything is wrong.
 
-    What this returns can be run: every operation is allow-listed, every shape and dtype follows, every limit holds.
+    What this returns can be run: every operation is allow-listed, every shape and dtype follows, every limit
+    holds.
     """
     if len(data) > limits.file_bytes:
         raise ProgramTooLarge(f"The program has {len(data)} bytes; the limit is {limits.file_bytes}.")

@@ -33,7 +33,7 @@ class Ref(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ref: str
 
 
-Argument: TypeAlias = None | bool | int | float | str | Ref | list[None | bool | int | float | Ref]
+Argument: TypeAlias = bool | int | float | str | Ref | list[bool | int | float | Ref | None] | None
 """Numbers that JSON lacks are the texts "Infinity", "-Infinity" and "NaN"; a dtype is its name."""
 
 
@@ -62,7 +62,7 @@ class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One operation. `args` has every argument of the operation by name; an output nobody asked for is null."""
+    """One operation. `args` has all its arguments by name; an output that nobody asked for is null."""
 
     op: str
     args: dict[str, Argument]

@@ -1,8 +1,8 @@
 """How much memory a run needs, from the graph alone.
 
 A value lives from the node that makes it to the last node that reads it; inputs, constants and outputs live
-throughout. A view counts as a tensor of its own, so the estimate is an upper bound for a runtime that frees values
-after their last use and shares nothing.
+throughout. A view counts as a tensor of its own, so the estimate is an upper bound for a runtime that frees
+values after their last use and shares nothing.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,10 @@ def last_uses(graph: Graph) -> dict[str, int]:
     Outputs of the program are needed to the end, which counts as the index past the last node.
     """
     last = {
-        value.name: index for index, node in enumerate(graph.nodes) for value in node.outputs if value is not None
+        value.name: index
+        for index, node in enumerate(graph.nodes)
+        for value in node.outputs
+        if value is not None
     }
     for index, node in enumerate(graph.nodes):
         for name in node.refs():
@@ -54,7 +57,9 @@ def last_uses(graph: Graph) -> dict[str, int]:
 def _peak_of_nodes(graph: Graph) -> int:
     """The most bytes that values made by nodes take at once; a node's inputs and outputs live together."""
     freed_after: dict[int, int] = {}
-    sizes = {value.name: value.size_bytes for node in graph.nodes for value in node.outputs if value is not None}
+    sizes = {
+        value.name: value.size_bytes for node in graph.nodes for value in node.outputs if value is not None
+    }
     for name, index in last_uses(graph).items():
         freed_after[index] = freed_after.get(index, 0) + sizes[name]
     live = peak = 0

@@ -1,8 +1,9 @@
 """The allow-list: every operation that a program may contain.
 
-A program names an operation by its torch name (`aten.add.Tensor`); a name is looked up here and nowhere else. Each
-row gives the rule by which the operation's work is counted (see `cost.py`). Which arguments an operation takes, and
-of which types, comes from torch's schema for it, less the arguments that only say where a tensor lives.
+A program names an operation by its torch name (`aten.add.Tensor`); a name is looked up here and nowhere else.
+Each row gives the rule by which the operation's work is counted (see `cost.py`). Which arguments an operation
+takes, and of which types, comes from torch's schema for it, less the arguments that only say where a tensor
+lives.
 
 All operations are pure functions of static shapes. `aten.view.default` means reshape: values have no strides.
 """
@@ -15,11 +16,17 @@ import torch
 
 from metal_kernels.program.graph import TORCH_DTYPES, Argument, Ref
 
-CostRule: TypeAlias = Literal["layout", "pointwise", "reduction", "matmul", "convolution", "softmax"]
-ArgumentKind: TypeAlias = Literal["tensor", "tensors", "int", "ints", "bools", "number", "bool", "text", "dtype"]
+CostRule: TypeAlias = Literal[
+    "view", "fill", "move", "pointwise", "reduction", "softmax", "matmul", "convolution"
+]
+ArgumentKind: TypeAlias = Literal[
+    "tensor", "tensors", "int", "ints", "bools", "number", "bool", "text", "dtype"
+]
 
 # Where a tensor lives and how it lies in memory are the runtime's business.
-_PLACEMENT: Final = frozenset({"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator"})
+_PLACEMENT: Final = frozenset(
+    {"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator"}
+)
 _KINDS: Final[dict[str, ArgumentKind]] = {
     "Tensor": "tensor",
     "List[Tensor]": "tensors",
@@ -38,17 +45,20 @@ _KINDS: Final[dict[str, ArgumentKind]] = {
 _NON_FINITE: Final = frozenset({"Infinity", "-Infinity", "NaN"})
 
 _COST_RULES: Final[dict[CostRule, str]] = {
-    "layout": """
-        view.default permute.default expand.default unsqueeze.default squeeze.dims slice.Tensor select.int cat.default
-        full.default arange.start_step gather.default index.Tensor embedding.default constant_pad_nd.default
-        flip.default repeat.default index_select.default slice_scatter.default
+    "view": """
+        view.default permute.default expand.default unsqueeze.default squeeze.dims slice.Tensor select.int
+    """,
+    "fill": "full.default arange.start_step",
+    "move": """
+        cat.default gather.default index.Tensor embedding.default constant_pad_nd.default flip.default
+        repeat.default slice_scatter.default scatter.src scatter.value
     """,
     "pointwise": """
         add.Tensor add.Scalar sub.Tensor sub.Scalar mul.Tensor mul.Scalar div.Tensor div.Scalar neg.default
-        rsub.Scalar pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar reciprocal.default sqrt.default rsqrt.default
-        exp.default expm1.default log.default log1p.default sin.default cos.default tanh.default sigmoid.default
-        erf.default abs.default sign.default floor.default ceil.default round.default relu.default gelu.default
-        maximum.default minimum.default clamp.default where.self _to_copy.default
+        rsub.Scalar pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar reciprocal.default sqrt.default
+        rsqrt.default exp.default expm1.default log.default log1p.default sin.default cos.default tanh.default
+        sigmoid.default erf.default abs.default sign.default floor.default ceil.default round.default
+        relu.default gelu.default maximum.default minimum.default clamp.default where.self _to_copy.default
         eq.Scalar eq.Tensor ne.Scalar ne.Tensor lt.Scalar lt.Tensor le.Scalar le.Tensor gt.Scalar gt.Tensor
         ge.Scalar ge.Tensor logical_and.default logical_or.default logical_not.default logical_xor.default
         bitwise_and.Tensor bitwise_or.Tensor bitwise_not.default isnan.default isinf.default
@@ -57,7 +67,7 @@ _COST_RULES: Final[dict[CostRule, str]] = {
     "reduction": """
         sum.dim_IntList mean.dim amax.default amin.default prod.dim_int any.dim argmax.default argmin.default
         var.correction var_mean.correction cumsum.default max.dim min.dim
-        scatter.src scatter.value scatter_add.default index_put.default embedding_dense_backward.default
+        scatter_add.default index_put.default embedding_dense_backward.default
         max_pool2d_with_indices.default max_pool2d_with_indices_backward.default
         avg_pool2d.default avg_pool2d_backward.default
         _adaptive_avg_pool2d.default _adaptive_avg_pool2d_backward.default
@@ -78,11 +88,10 @@ class Parameter:
     keyword_only: bool
 
     def accepts(self, argument: Argument) -> bool:
-        """Whether `argument` has this parameter's type. Whether its value makes sense is left to inference."""
+        """Whether `argument` has this parameter's type; whether its value makes sense is for inference."""
         if argument is None:
             return self.optional
         return _CHECKS[self.kind](argument)
-
 
     def to_torch(self, argument: Argument) -> Any:
         """The value torch takes for an accepted argument; references stay."""
@@ -108,7 +117,7 @@ class Op:
     def bind(
         self, args: Mapping[str, Argument], resolve: Callable[[Any], Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        """Positional and keyword arguments for `call`, from accepted `args`, each passed through `resolve`."""
+        """Positional and keyword arguments of `call`, from accepted `args`, each through `resolve`."""
         positional: list[Any] = []
         keywords: dict[str, Any] = {}
         for parameter in self.parameters:

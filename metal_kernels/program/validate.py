@@ -1,13 +1,13 @@
 """Is a program sound? Checked in full before anything of it runs.
 
-In this order: limits, names and references, each node's operation and arguments, and last, node by node, that the
-declared outputs follow from the inputs. For that the allow-listed operation runs on torch's meta device, which
-computes shapes and dtypes without touching data or allocating memory. Outputs come last, with their roles.
+In this order: limits, names and references, each node's operation and arguments, and last, node by node, that
+the declared outputs follow from the inputs. For that the allow-listed operation runs on torch's meta device,
+which computes shapes and dtypes without touching data or allocating memory. Outputs come last, with their
+roles.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, Final
 
 import torch
@@ -16,7 +16,6 @@ from torch import Tensor
 from metal_kernels.errors import (
     BadArgument,
     BadReference,
-    ProgramError,
     ProgramFormatError,
     ProgramTooLarge,
     SpecMismatch,
@@ -89,8 +88,8 @@ class _Scope:
         for name in node.refs():
             if name not in self.values:
                 raise BadReference(
-                    f"Node '{node.name}' ({node.op}) uses '{name}' before any node defines it; nodes are listed in "
-                    "the order in which they run.",
+                    f"Node '{node.name}' ({node.op}) uses '{name}' before any node defines it; nodes are "
+                    "listed in the order in which they run.",
                     field=node.name,
                 )
 
@@ -119,9 +118,9 @@ def _check_limits(graph: Graph, limits: Limits) -> None:
         raise ProgramTooLarge(f"The program has {count} values; the limit is {limits.values}.")
     for value in _all_values(graph):
         _check_value(value, limits)
-    for entry in (*graph.inputs, *graph.outputs):
-        if not 0 < len(entry.key) <= limits.name_chars:
-            raise ProgramTooLarge(f"A key has {len(entry.key)} characters; the limit is {limits.name_chars}.")
+    for key in [entry.key for entry in graph.inputs] + [output.key for output in graph.outputs]:
+        if not 0 < len(key) <= limits.name_chars:
+            raise ProgramTooLarge(f"A key has {len(key)} characters; the limit is {limits.name_chars}.")
 
 
 def _check_value(value: Value, limits: Limits) -> None:
@@ -129,13 +128,15 @@ def _check_value(value: Value, limits: Limits) -> None:
         raise ProgramTooLarge(f"A name has {len(value.name)} characters; the limit is {limits.name_chars}.")
     if len(value.shape) > limits.dimensions:
         raise ProgramTooLarge(
-            f"'{value.name}' has {len(value.shape)} dimensions; the limit is {limits.dimensions}.", field=value.name
+            f"'{value.name}' has {len(value.shape)} dimensions; the limit is {limits.dimensions}.",
+            field=value.name,
         )
     if any(size < 0 for size in value.shape):
         raise SpecMismatch(f"'{value.name}' has a negative size in {list(value.shape)}.", field=value.name)
     if value.size_bytes > limits.tensor_bytes:
         raise ProgramTooLarge(
-            f"'{value.name}' takes {value.size_bytes} bytes; the limit is {limits.tensor_bytes}.", field=value.name
+            f"'{value.name}' takes {value.size_bytes} bytes; the limit is {limits.tensor_bytes}.",
+            field=value.name,
         )
 
 
@@ -148,7 +149,9 @@ def _check_constants(program: Program, limits: Limits) -> None:
         )
     total_bytes = sum(value.size_bytes for value in declared.values())
     if total_bytes > limits.constant_bytes:
-        raise ProgramTooLarge(f"The constants take {total_bytes} bytes; the limit is {limits.constant_bytes}.")
+        raise ProgramTooLarge(
+            f"The constants take {total_bytes} bytes; the limit is {limits.constant_bytes}."
+        )
     for name, value in declared.items():
         _check_spec(value, program.constants[name], f"Constant '{name}'")
 
@@ -164,13 +167,14 @@ def _checked_op(node: Node, limits: Limits) -> Op:
     if node.args.keys() != wanted:
         different = ", ".join(sorted(node.args.keys() ^ wanted))
         raise BadArgument(
-            f"Node '{node.name}' ({node.op}) has missing or unknown arguments: {different:.200}.", field=node.name
+            f"Node '{node.name}' ({node.op}) has missing or unknown arguments: {different:.200}.",
+            field=node.name,
         )
     for parameter in op.parameters:
         argument = node.args[parameter.name]
         if not parameter.accepts(argument):
             raise BadArgument(
-                f"Node '{node.name}' ({node.op}): argument '{parameter.name}' must be of type {parameter.kind}.",
+                f"Node '{node.name}' ({node.op}): argument '{parameter.name}' must be a {parameter.kind}.",
                 field=node.name,
             )
         _check_argument_size(node, argument, limits)
@@ -181,7 +185,8 @@ def _check_argument_size(node: Node, argument: Argument, limits: Limits) -> None
     items: Sequence[object] = argument if isinstance(argument, list) else [argument]
     if len(items) > limits.list_items:
         raise ProgramTooLarge(
-            f"Node '{node.name}' ({node.op}) has a list of {len(items)} items; the limit is {limits.list_items}.",
+            f"Node '{node.name}' ({node.op}) has a list of {len(items)} items; the limit is "
+            f"{limits.list_items}.",
             field=node.name,
         )
     if any(isinstance(item, int) and abs(item) > MAX_EXACT_INTEGER for item in items):
@@ -218,7 +223,9 @@ def _inferred(op: Op, node: Node, known: _Scope) -> Sequence[Tensor | None]:
 
 def _check_spec(declared: Value, actual: Tensor | None, who: str) -> None:
     if actual is None:
-        raise SpecMismatch(f"{who} declares '{declared.name}', which the operation does not give.", field=declared.name)
+        raise SpecMismatch(
+            f"{who} declares '{declared.name}', which the operation does not give.", field=declared.name
+        )
     if tuple(actual.shape) != declared.shape or actual.dtype != TORCH_DTYPES[declared.dtype]:
         found = DTYPE_NAMES.get(actual.dtype, str(actual.dtype))
         raise SpecMismatch(
@@ -233,7 +240,9 @@ def _check_roles(graph: Graph, known: _Scope) -> None:
     state: dict[tuple[str, str], Value] = {}
     for entry in graph.inputs:
         if (entry.role, entry.key) in state or (graph.kind == "forward" and entry.role in _TRAINING_INPUTS):
-            raise BadReference(f"The input '{entry.role} {entry.key}' is given twice or out of place.", field=entry.key)
+            raise BadReference(
+                f"The input '{entry.role} {entry.key}' is given twice or out of place.", field=entry.key
+            )
         state[entry.role, entry.key] = entry.value
     returned: set[tuple[str, str]] = set()
     for output in graph.outputs:
@@ -259,6 +268,7 @@ def _check_new_state(old: Value | None, new: Value, key: str) -> None:
         raise BadReference(f"The output '{key}' replaces state that the program does not take.", field=key)
     if (old.dtype, old.shape) != (new.dtype, new.shape):
         raise SpecMismatch(
-            f"The new state '{key}' is {new.dtype} {list(new.shape)}; the old is {old.dtype} {list(old.shape)}.",
+            f"The new state '{key}' is {new.dtype} {list(new.shape)}; the old is {old.dtype} "
+            f"{list(old.shape)}.",
             field=key,
         )

@@ -1,9 +1,9 @@
-"""Replays a program with torch: the oracle for every other runtime, and the runtime of devices without a GPU."""
+"""Replays a program with torch: the oracle for other runtimes, and the runtime of devices without a GPU."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +47,9 @@ class ReferenceRuntime:
         self._constants = {self._slot_of[name]: tensor for name, tensor in program.constants.items()}
         self._instructions = _instructions(graph, self._slot_of)
         self._state_outputs = [
-            (output.key, self._slot_of[output.value]) for output in graph.outputs if output.role in STATE_ROLES
+            (output.key, self._slot_of[output.value])
+            for output in graph.outputs
+            if output.role in STATE_ROLES
         ]
         self._result = next(
             self._slot_of[output.value] for output in graph.outputs if output.role in ("loss", "predictions")
@@ -57,7 +59,10 @@ class ReferenceRuntime:
         self, state: Mapping[str, Tensor], *, inputs: Sequence[Tensor], target: Tensor, lr: float, step: int
     ) -> tuple[State, Tensor]:
         """One training step: the new state and the loss, a scalar tensor. `step` is 1 for the first."""
-        scalars = {"lr": torch.tensor(lr, dtype=torch.float32), "step": torch.tensor(step, dtype=torch.float32)}
+        scalars = {
+            "lr": torch.tensor(lr, dtype=torch.float32),
+            "step": torch.tensor(step, dtype=torch.float32),
+        }
         feeds = [(entry, scalars[entry.key]) for entry in self._program.inputs("scalar")]
         feeds += [(entry, target) for entry in self._program.inputs("target")]
         values = self._run([*self._state_feeds(state), *self._batch_feeds(inputs), *feeds])
@@ -75,24 +80,30 @@ class ReferenceRuntime:
         current = dict(state)
         losses: list[Tensor] = []
         for step, batch in enumerate(batches, start=first_step):
-            current, loss = self.step(current, inputs=batch.inputs, target=batch.target, lr=lr(step), step=step)
+            current, loss = self.step(
+                current, inputs=batch.inputs, target=batch.target, lr=lr(step), step=step
+            )
             losses.append(loss)
         return TrainingRun(current, torch.stack(losses).tolist() if losses else [])
 
     def predict(self, state: Mapping[str, Tensor], *inputs: Tensor) -> Tensor:
         """The predictions of a forward program for one batch of its captured size."""
-        return self._run([*self._state_feeds(state), *self._batch_feeds(inputs)])[self._result]
+        values = self._run([*self._state_feeds(state), *self._batch_feeds(inputs)])
+        return cast(Tensor, values[self._result])
 
     def _state_feeds(self, state: Mapping[str, Tensor]) -> list[tuple[Input, Tensor]]:
         try:
             return [(entry, state[entry.key]) for entry in self._state_inputs]
         except KeyError as error:
-            raise BadFeed(f"The state lacks '{error.args[0]}'; give every tensor of the program's state.") from error
+            raise BadFeed(
+                f"The state lacks '{error.args[0]}'; give every tensor of the program's state."
+            ) from error
 
     def _batch_feeds(self, inputs: Sequence[Tensor]) -> list[tuple[Input, Tensor]]:
         if len(inputs) != len(self._batch_inputs):
             raise BadFeed(
-                f"The program takes {len(self._batch_inputs)} inputs; {len(inputs)} were given.", field="inputs"
+                f"The program takes {len(self._batch_inputs)} inputs; {len(inputs)} were given.",
+                field="inputs",
             )
         return list(zip(self._batch_inputs, inputs, strict=True))
 
@@ -109,19 +120,16 @@ class ReferenceRuntime:
                 for position, source in fills:
                     arguments[position] = source(values)
                 result = call(*arguments, **keywords)
-                if len(outputs) == 1:
-                    values[outputs[0]] = result
-                else:
-                    for slot, part in zip(outputs, result, strict=True):
-                        if slot is not None:
-                            values[slot] = part
+                for place, part in zip(outputs, result if len(outputs) > 1 else (result,), strict=True):
+                    if place is not None:
+                        values[place] = part
                 for slot in dead:
                     values[slot] = None
         return values
 
 
 def initial_state(module: nn.Module, program: Program) -> State:
-    """The module's parameters and buffers, copied, and optimizer slots of zeros: what training starts from."""
+    """What training starts from: the module's parameters and buffers, copied, and zeros for the optimizer."""
     tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     state: State = {}
     for entry in program.inputs("parameter", "buffer"):
@@ -166,7 +174,9 @@ def _instruction(node: Node, slot_of: Mapping[str, int], dead: list[int]) -> _In
     op = OPS[node.op]
     positional, keywords = op.bind(node.args, lambda argument: argument)
     fills = [
-        (position, _getter(argument, slot_of)) for position, argument in enumerate(positional) if _has_ref(argument)
+        (position, _getter(argument, slot_of))
+        for position, argument in enumerate(positional)
+        if _has_ref(argument)
     ]
     template = [None if _has_ref(argument) else argument for argument in positional]
     outputs = [slot_of[value.name] if value is not None else None for value in node.outputs]
@@ -174,7 +184,9 @@ def _instruction(node: Node, slot_of: Mapping[str, int], dead: list[int]) -> _In
 
 
 def _has_ref(argument: object) -> bool:
-    return isinstance(argument, Ref) or (isinstance(argument, list) and any(isinstance(i, Ref) for i in argument))
+    return isinstance(argument, Ref) or (
+        isinstance(argument, list) and any(isinstance(i, Ref) for i in argument)
+    )
 
 
 def _getter(argument: Any, slot_of: Mapping[str, int]) -> _Getter:
@@ -192,6 +204,7 @@ def _check_feed(entry: Input, tensor: Tensor) -> None:
     value = entry.value
     if tensor.shape != value.shape or tensor.dtype is not TORCH_DTYPES[value.dtype]:
         raise BadFeed(
-            f"'{entry.key}' must be {value.dtype} {list(value.shape)}; it is {tensor.dtype} {list(tensor.shape)}.",
+            f"'{entry.key}' must be {value.dtype} {list(value.shape)}; it is {tensor.dtype} "
+            f"{list(tensor.shape)}.",
             field=entry.key,
         )

@@ -9,7 +9,9 @@ class Mlp(nn.Sequential):
     """Digits-sized: 64 features, 10 classes."""
 
     def __init__(self, hidden: int = 32) -> None:
-        super().__init__(nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 10))
+        super().__init__(
+            nn.Linear(64, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 10)
+        )
 
 
 class Cnn(nn.Module):
@@ -49,7 +51,7 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """Causal attention, layer norm, and an output matrix tied to the embedding; 8 tokens of a vocabulary of 17."""
+    """Causal attention, layer norm, an output matrix tied to the embedding; 8 tokens, a vocabulary of 17."""
 
     def __init__(self, vocabulary: int = 17, length: int = 8, width: int = 16, layers: int = 2) -> None:
         super().__init__()
