@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from accounts.domain.policy import Readings, decide
-from accounts.selectors import DeviceProfile
+from accounts.domain.profile import DeviceProfile
 from scheduler.domain import events as ev
 
 SEEN_EVERY = timedelta(minutes=1)
