@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, inspect
 
 PREFIX = "NIGHTSHIFT_"
 ROOT = Path(__file__).resolve().parent.parent
@@ -61,16 +61,30 @@ def read_env(environ: Mapping[str, str] = os.environ) -> Env:
     try:
         env = msgspec.convert(given, Env, strict=False)
     except msgspec.ValidationError as error:
-        problem, _, place = str(error).partition(" - at `$.")
-        name = PREFIX + place.rstrip("`").upper()
+        field = str(error).rpartition("$.")[2].rstrip("`")
+        name = PREFIX + field.upper()
         raise SettingError(
-            f"{name}: {problem[:1].lower()}{problem[1:]}. Set {name} accordingly, or unset it."
+            f"{name}: {given[field]!r} is not {_wanted(field)}. Set {name} to one, or unset it."
         ) from None
     if not env.public_url.startswith(("http://", "https://")):
         raise SettingError(
             f"{PREFIX}PUBLIC_URL: must start with http:// or https://, as people's browsers reach the site."
         )
     return env
+
+
+def _wanted(field: str) -> str:
+    """What a setting may be, in words, read off its type."""
+    kinds = {f.name: f.type for f in inspect.type_info(Env).fields}  # type: ignore[attr-defined]
+    match kinds[field]:
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.LiteralType(values):
+            return "one of " + ", ".join(map(str, values))
+        case inspect.IntType(ge=low, le=high):
+            return f"a whole number from {low}" + (f" to {high}" if high is not None else " up")
+        case _:
+            return "text"
 
 
 def secret_key(env: Env) -> str:

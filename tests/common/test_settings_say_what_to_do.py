@@ -12,11 +12,12 @@ from marketplace.env import Env, SettingError, read_env, secret_key
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("NIGHTSHIFT_EMAIL_PORT", "mail", "expected `int`"),
-        ("NIGHTSHIFT_EMAIL_PORT", "70000", "<= 65535"),
-        ("NIGHTSHIFT_EMAIL", "pigeon", "pigeon"),
-        ("NIGHTSHIFT_FEE_BASIS_POINTS", "-1", ">= 0"),
+        ("NIGHTSHIFT_EMAIL_PORT", "mail", "'mail' is not a whole number from 1 to 65535"),
+        ("NIGHTSHIFT_EMAIL_PORT", "70000", "a whole number from 1 to 65535"),
+        ("NIGHTSHIFT_EMAIL", "pigeon", "one of console, file, smtp"),
+        ("NIGHTSHIFT_FEE_BASIS_POINTS", "-1", "a whole number from 0 to 10000"),
         ("NIGHTSHIFT_PUBLIC_URL", "nightshift.example", "must start with http"),
+        ("NIGHTSHIFT_DEBUG", "maybe", "true or false"),
         ("NIGHTSHIFT_REDIS", "redis://x", "no such setting"),
     ],
 )
@@ -26,7 +27,6 @@ def test_a_wrong_value_is_one_sentence_with_the_variables_name(name, value, word
     message = str(raised.value)
     assert message.startswith(name)
     assert words in message
-    assert "et " in message  # Set it …, or unset it
 
 
 def test_an_empty_environment_runs_with_the_defaults():

@@ -29,11 +29,14 @@ class Command(BaseCommand):
         server = Server(
             application,
             endpoints=build_endpoint_description_strings(host=host, port=port),
-            websocket_max_message_size=2 * MAX_FRAME_BYTES,  # over the protocol's own bound, which answers in words
+            websocket_max_message_size=2
+            * MAX_FRAME_BYTES,  # over the protocol's own bound, which answers in words
             websocket_max_frame_size=2 * MAX_FRAME_BYTES,
             ready_callable=lambda: self.start(server),
         )
-        self.stdout.write(f"Nightshift serves {settings.PUBLIC_URL} (listening on {host}:{port}); Ctrl-C stops it.")
+        self.stdout.write(
+            f"Nightshift serves {settings.PUBLIC_URL} (listening on {host}:{port}); Ctrl-C stops it."
+        )
         server.run()
         if server.abort_start or self.failed:
             raise SystemExit(f"Cannot listen on {host}:{port}. Stop what uses that port, or pass --port.")
