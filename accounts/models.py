@@ -6,17 +6,25 @@ from typing import Any, ClassVar
 from django.contrib.auth.models import AbstractUser
 from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
+from django.db.models.functions import Lower
 
 from accounts.domain.device_classes import DEFAULT_DEVICE_CLASS, DEVICE_CLASSES
 from common.outbox import OutboxRow
 
 
 class UserManager(DjangoUserManager["User"]):
-    """Creates users by e-mail address; there are no user names."""
+    """Creates and finds users by e-mail address, in any letter case; there are no user names."""
+
+    @classmethod
+    def normalize_email(cls, email: str | None) -> str:
+        return super().normalize_email(email).lower()
+
+    def get_by_natural_key(self, username: str | None) -> "User":
+        return self.get(email=self.normalize_email(username))
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":  # type: ignore[override]
-        user = self.model(email=self.normalize_email(email).lower(), **fields)
+        user = self.model(email=self.normalize_email(email), **fields)
         user.set_password(password)
         user.save(using=self._db)
         return user
@@ -34,7 +42,12 @@ class User(AbstractUser):
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
-    objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]
+    objects: ClassVar[UserManager] = UserManager()
+
+    class Meta(AbstractUser.Meta):
+        constraints = [
+            models.CheckConstraint(name="user_email_is_lower_case", condition=Q(email=Lower("email"))),
+        ]
 
     def __str__(self) -> str:
         return self.email
@@ -77,7 +90,9 @@ class Device(models.Model):
     name = models.CharField(max_length=60)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.LAPTOP)
     device_class = models.CharField(
-        max_length=20, choices=[(c.key, c.label) for c in DEVICE_CLASSES.values()], default=DEFAULT_DEVICE_CLASS
+        max_length=20,
+        choices=[(c.key, c.label) for c in DEVICE_CLASSES.values()],
+        default=DEFAULT_DEVICE_CLASS,
     )
     public_key = models.BinaryField(max_length=32, unique=True)
     state = models.CharField(max_length=10, choices=State.choices, default=State.ACTIVE)
@@ -93,7 +108,10 @@ class Device(models.Model):
     class Meta:
         ordering = ["name", "id"]
         constraints = [
-            models.CheckConstraint(name="device_battery_floor_is_a_percentage", condition=Q(battery_floor_percent__lte=100)),
+            # Work resumes 5 % above the floor, which must be a charge that a battery reaches and keeps.
+            models.CheckConstraint(
+                name="device_battery_floor_leaves_room", condition=Q(battery_floor_percent__lte=95)
+            ),
             models.CheckConstraint(name="device_speed_factor_is_positive", condition=Q(speed_factor__gt=0)),
         ]
 
@@ -116,9 +134,10 @@ class PairingCode(models.Model):
 
 
 class IdleWindow(models.Model):
-    """A weekly window in the owner's wall-clock time, for one device or (device null) for all of the owner's.
+    """A weekly window in the owner's wall-clock time.
 
-    It begins on `weekday` (Monday is 0) at `starts`; an `ends` at or before `starts` is on the next day.
+    It is for one device or (device null) for all devices of the owner that have no windows of their own. It begins
+    on `weekday` (Monday is 0) at `starts`; an `ends` at or before `starts` is on the next day.
     """
 
     owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="idle_windows")
@@ -132,7 +151,14 @@ class IdleWindow(models.Model):
         constraints = [
             models.CheckConstraint(name="idle_window_weekday_is_0_to_6", condition=Q(weekday__lte=6)),
             models.UniqueConstraint(
-                F("owner"), F("device"), F("weekday"), F("starts"), name="idle_window_starts_once", nulls_distinct=False
+                fields=["device", "weekday", "starts"],
+                condition=Q(device__isnull=False),
+                name="idle_window_of_a_device_starts_once",
+            ),
+            models.UniqueConstraint(
+                fields=["owner", "weekday", "starts"],
+                condition=Q(device=None),
+                name="idle_window_of_an_owner_starts_once",
             ),
         ]
 

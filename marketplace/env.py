@@ -27,6 +27,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     secret_key: str = ""
     allowed_hosts: str = "localhost,127.0.0.1,[::1]"
     public_url: str = "http://127.0.0.1:8000"
+    proxies: Annotated[int, Meta(ge=0, le=16)] = 0
     var_dir: str = str(ROOT / "var")
     database_url: str = ""
     redis_url: str = ""

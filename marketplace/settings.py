@@ -174,6 +174,8 @@ REST_FRAMEWORK: dict[str, Any] = {
     "PAGE_SIZE": 50,
     "EXCEPTION_HANDLER": "common.http.api_exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
+    # How many entries at the end of X-Forwarded-For are our own proxies' word, to tell clients apart.
+    "NUM_PROXIES": ENV.proxies,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Nightshift API",

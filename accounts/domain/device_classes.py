@@ -21,7 +21,9 @@ class DeviceClass:
     bytes_per_second: float
     dispatch_us: float  # overhead of one kernel launch
 
-    def expected_gpu_us(self, *, flops: float, moved_bytes: float, dispatches: int, speed_factor: float) -> int:
+    def expected_gpu_us(
+        self, *, flops: float, moved_bytes: float, dispatches: int, speed_factor: float
+    ) -> int:
         """GPU microseconds that work of this static cost should take: a roofline plus launch overhead."""
         roofline_s = max(flops / self.flops_per_second, moved_bytes / self.bytes_per_second)
         launch_s = dispatches * self.dispatch_us / US_PER_SECOND

@@ -1,0 +1,41 @@
+"""Sign-up and what people say about themselves."""
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
+
+from accounts.errors import EmailTaken, InvalidEmail, WeakPassword
+from accounts.models import User
+from accounts.selectors import devices_of
+from accounts.services.checks import checked_time_zone
+from accounts.services.news import publish_device_news
+
+
+def user_sign_up(*, email: str, password: str, time_zone: str) -> User:
+    """Make a person. Raises InvalidEmail, EmailTaken, WeakPassword or UnknownTimeZone."""
+    email = User.objects.normalize_email(email.strip())
+    try:
+        validate_email(email)
+    except ValidationError:
+        raise InvalidEmail("Give an e-mail address such as ada@example.org.", field="email") from None
+    time_zone = checked_time_zone(time_zone)
+    try:
+        validate_password(password, User(email=email))
+    except ValidationError as error:
+        raise WeakPassword(" ".join(error.messages), field="password") from None
+    try:
+        with transaction.atomic():
+            return User.objects.create_user(email, password, time_zone=time_zone)
+    except IntegrityError:
+        raise EmailTaken(
+            "Someone has signed up with this e-mail address; log in, or reset the password.", field="email"
+        ) from None
+
+
+@transaction.atomic
+def user_set_time_zone(*, user: User, time_zone: str) -> None:
+    """Move the wall clock that the user's idle windows are read on."""
+    user.time_zone = checked_time_zone(time_zone)
+    user.save(update_fields=["time_zone"])
+    publish_device_news("changed", devices_of(user).values_list("id", flat=True))
