@@ -23,7 +23,9 @@ class Account(models.Model):
 
     key = models.CharField(max_length=80, unique=True, help_text="as wallet:<user id> or hold:<hold id>")
     kind = models.CharField(max_length=10, choices=Kind.choices)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="accounts")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="accounts"
+    )
     balance_microusd = models.BigIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -50,8 +52,27 @@ class Transfer(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     idempotency_key = models.CharField(max_length=120, unique=True)
     reason = models.CharField(max_length=20, choices=Reason.choices)
+    asked = models.CharField(
+        max_length=200, help_text="what was asked for under the key, to tell a repeat from a conflict"
+    )
     memo = models.CharField(max_length=200, blank=True)
+    operator = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        help_text="who granted it",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+        constraints = [
+            models.CheckConstraint(
+                name="transfer_of_a_grant_names_its_operator",
+                condition=~Q(reason="grant") | Q(operator__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.reason} {self.idempotency_key}"
@@ -65,7 +86,10 @@ class Posting(models.Model):
     amount_microusd = models.BigIntegerField()
 
     class Meta:
-        constraints = [models.CheckConstraint(name="posting_moves_something", condition=~Q(amount_microusd=0))]
+        constraints = [
+            models.CheckConstraint(name="posting_moves_something", condition=~Q(amount_microusd=0)),
+            models.UniqueConstraint(fields=["transfer", "account"], name="posting_touches_an_account_once"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.amount_microusd:+d} {self.account_id}"

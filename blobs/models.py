@@ -33,7 +33,10 @@ class BlobHold(models.Model):
 
 
 class Upload(models.Model):
-    """A resumable upload by one subject (as `lease:<id>`): how many of the promised bytes have arrived."""
+    """A resumable upload by one subject (as `lease:<id>`): how many of the promised bytes have arrived.
+
+    One whose bytes are all in has become a blob; its row stays for a while, so that the uploader may ask.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     subject = models.CharField(max_length=100, unique=True)
@@ -41,11 +44,13 @@ class Upload(models.Model):
     size_bytes = models.PositiveBigIntegerField()
     received_bytes = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
+    received_at = models.DateTimeField(auto_now_add=True, help_text="when bytes last arrived")
 
     class Meta:
         constraints = [
             models.CheckConstraint(
-                name="upload_receives_no_more_than_promised", condition=Q(received_bytes__lte=models.F("size_bytes"))
+                name="upload_receives_no_more_than_promised",
+                condition=Q(received_bytes__lte=models.F("size_bytes")),
             )
         ]
 

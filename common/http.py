@@ -37,6 +37,24 @@ STATUS_BY_CODE: dict[str, int] = {
     "too_many_pairing_attempts": 429,
     "api_token_unknown": 401,
     "api_token_revoked": 401,
+    # billing
+    "amount_invalid": 400,
+    "hold_not_found": 404,
+    "hold_released": 409,
+    "idempotency_conflict": 409,
+    "idempotency_key_invalid": 400,
+    "insufficient_funds": 402,
+    "not_an_operator": 403,
+    # blobs
+    "blob_hash_mismatch": 422,
+    "blob_not_found": 404,
+    "blob_token_expired": 403,
+    "blob_token_invalid": 403,
+    "blob_too_big": 413,
+    "range_not_satisfiable": 416,
+    "upload_gap": 409,
+    "upload_header_invalid": 400,
+    "upload_too_big": 413,
 }
 
 

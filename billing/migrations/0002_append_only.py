@@ -1,0 +1,20 @@
+"""The database refuses to change or delete what was posted, and on PostgreSQL a transfer that does not sum to zero."""
+
+from typing import Any
+
+from django.db import migrations
+
+from billing.guards import guards_put_up, guards_take_down
+
+
+def put_up(apps: Any, schema_editor: Any) -> None:
+    guards_put_up(schema_editor.connection)
+
+
+def take_down(apps: Any, schema_editor: Any) -> None:
+    guards_take_down(schema_editor.connection)
+
+
+class Migration(migrations.Migration):
+    dependencies = [("billing", "0001_initial")]
+    operations = [migrations.RunPython(put_up, take_down)]

@@ -1,0 +1,131 @@
+"""Everything that moves money. Each service is one transaction: all of it happens, or nothing does.
+
+Amounts are positive integers of micro-USD. Every service may be called again with the same arguments, after a crash
+or a lost answer, and moves the money once.
+"""
+
+import uuid
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.models import User
+from billing.domain.amounts import check_amount
+from billing.domain.entries import (
+    REFERENCE_MAX_CHARS,
+    Charge,
+    charge_entry,
+    check_key,
+    grant_entry,
+    hold_entry,
+    release_entry,
+    wallet_key,
+)
+from billing.errors import HoldNotFound, HoldReleased, IdempotencyConflict, NotAnOperator
+from billing.models import Account, Hold, Posting, Transfer
+from billing.posting import accounts_lock, entries_post
+
+__all__ = ["Charge", "grant_post", "hold_charge", "hold_open", "hold_release"]
+
+
+def grant_post(
+    *, user: User, amount_microusd: int, operator: User, idempotency_key: str, memo: str = ""
+) -> Transfer:
+    """Put money of the platform into a person's wallet. Raises NotAnOperator unless `operator` is active staff."""
+    if not (operator.is_active and operator.is_staff):
+        raise NotAnOperator("Only an operator can grant money: log in as one.", field="operator")
+    entry = grant_entry(
+        user_id=user.pk,
+        amount_microusd=amount_microusd,
+        operator_id=operator.pk,
+        idempotency_key=idempotency_key,
+        memo=memo,
+    )
+    return entries_post([entry])[0]
+
+
+@transaction.atomic
+def hold_open(*, user: User, reference: str, amount_microusd: int) -> Hold:
+    """Set money of a buyer's wallet aside under `reference`. Raises InsufficientFunds, IdempotencyConflict."""
+    check_amount(amount_microusd)
+    check_key(reference, field="reference", max_chars=REFERENCE_MAX_CHARS)
+    wallet_of_user = wallet_key(user.pk)
+    # The same request waits for this lock, and then finds the hold that the first one opened.
+    wallet = accounts_lock([wallet_of_user])[wallet_of_user]
+    hold = Hold.objects.filter(reference=reference).first()
+    if hold is not None:
+        if (hold.wallet_id, hold.amount_microusd) != (wallet.pk, amount_microusd):
+            raise IdempotencyConflict(f"hold:{reference}")
+        return hold
+    hold_id = uuid.uuid4()
+    entry = hold_entry(
+        wallet=wallet.key, hold_key=f"hold:{hold_id}", reference=reference, amount_microusd=amount_microusd
+    )
+    entries_post([entry])
+    return Hold.objects.create(
+        id=hold_id,
+        reference=reference,
+        account=Account.objects.get(key=f"hold:{hold_id}"),
+        wallet=wallet,
+        amount_microusd=amount_microusd,
+    )
+
+
+@transaction.atomic
+def hold_charge(*, reference: str, charges: Sequence[Charge], memo: str = "") -> list[Transfer]:
+    """Pay owners out of a hold, the platform's fee taken from each charge: all of the charges or none.
+
+    A charge that was posted before moves nothing. Raises InsufficientFunds when the new ones come to more than the
+    hold has left, HoldReleased when there are new ones and it has been released.
+    """
+    hold = _hold_lock(reference)
+    entries = [
+        charge_entry(
+            charge,
+            hold_key=hold.account.key,
+            fee_basis_points=settings.PLATFORM_FEE_BASIS_POINTS,
+            memo=memo,
+        )
+        for charge in charges
+    ]
+    if hold.state == Hold.State.RELEASED:
+        keys = {entry.idempotency_key for entry in entries}
+        if Transfer.objects.filter(idempotency_key__in=keys).count() < len(keys):
+            raise HoldReleased(reference)
+    return entries_post(entries)
+
+
+@transaction.atomic
+def hold_release(*, reference: str) -> int:
+    """Give what is left of a hold back to its wallet; returns how much that was, also when asked again."""
+    hold = _hold_lock(reference)
+    if hold.state == Hold.State.RELEASED:
+        given_back = Posting.objects.filter(
+            account=hold.wallet, transfer__idempotency_key=f"release:{reference}"
+        )
+        return given_back.values_list("amount_microusd", flat=True).first() or 0
+    # Read anew behind the lock: the row that came along with the hold may be older than it.
+    rest_microusd = Account.objects.get(pk=hold.account_id).balance_microusd
+    if rest_microusd:
+        entry = release_entry(
+            wallet=hold.wallet.key,
+            hold_key=hold.account.key,
+            reference=reference,
+            amount_microusd=rest_microusd,
+        )
+        entries_post([entry])
+    Hold.objects.filter(pk=hold.pk).update(state=Hold.State.RELEASED)
+    return rest_microusd
+
+
+def _hold_lock(reference: str) -> Hold:
+    """The hold, locked until the transaction ends: its charges and its release take turns."""
+    try:
+        return (
+            Hold.objects.select_for_update(of=("self",))
+            .select_related("account", "wallet")
+            .get(reference=reference)
+        )
+    except Hold.DoesNotExist:
+        raise HoldNotFound(reference) from None

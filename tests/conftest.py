@@ -1,0 +1,52 @@
+"""What all tests share: where the servers are, a calm hypothesis, and a ledger that may be emptied between tests."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.db.backends.base.operations import BaseDatabaseOperations
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+
+from billing.guards import guards_put_up, guards_take_down
+from tests.services import missing_servers
+
+# Machines that run tests are slow at times; a test's own timeout is what bounds it.
+hypothesis_settings.register_profile(
+    "nightshift", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+hypothesis_settings.load_profile("nightshift")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    marker = item.get_closest_marker("services")
+    reason = missing_servers(marker.args) if marker else None
+    if reason is None:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def pytest_unconfigure() -> None:
+    """Remove the folder that the test settings made."""
+    shutil.rmtree(settings.VAR_DIR, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ledger_can_be_emptied() -> Iterator[None]:
+    """Take the ledger's guards away for as long as a test with real transactions has its tables emptied."""
+    flush = BaseDatabaseOperations.execute_sql_flush
+
+    def flush_unguarded(self: BaseDatabaseOperations, sql_list: Any) -> None:
+        guards_take_down(connection)
+        flush(self, sql_list)
+        guards_put_up(connection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseDatabaseOperations, "execute_sql_flush", flush_unguarded)
+        yield
