@@ -55,6 +55,13 @@ STATUS_BY_CODE: dict[str, int] = {
     "upload_gap": 409,
     "upload_header_invalid": 400,
     "upload_too_big": 413,
+    # scheduler
+    "dispatcher_lock_lost": 503,
+    "diverged": 422,
+    "invalid_transition": 500,
+    "round_unreadable": 500,
+    "run_invalid": 400,
+    "run_not_found": 404,
 }
 
 

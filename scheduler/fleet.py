@@ -1,7 +1,8 @@
 """The channel-layer messages between the dispatcher and the sockets of devices.
 
-A channel message is `{"type": <handler>, "body": <msgspec builtins>}`. Sockets send device events to the dispatcher's
-channel; the dispatcher sends instructions to the socket's own channel, whose name is the device's `session_id`.
+A channel message is `{"type": <handler>, "body": <msgspec builtins>}`. Sockets send device events to the
+dispatcher's channel; the dispatcher sends instructions to the socket's own channel, whose name is the
+device's `session_id`.
 """
 
 from typing import Any
@@ -15,6 +16,8 @@ from scheduler.domain import instructions as ins
 # Sockets join this group; the dispatcher asks it to announce its devices anew after a restart.
 FLEET_GROUP = "nightshift.fleet"
 ANNOUNCE = {"type": "fleet.announce"}
+# To one socket: decide anew whether the device may work.
+REFRESH = {"type": "device.refresh"}
 
 _EVENTS: dict[str, type[ev.DeviceEvent]] = {
     c.__name__: c
@@ -44,6 +47,8 @@ def event_from_message(message: dict[str, Any]) -> ev.DeviceEvent:
 
 def instruction_to_message(instruction: ins.DeviceInstruction) -> dict[str, Any]:
     """For `channel_layer.send(instruction.session_id, ...)`."""
+    if isinstance(instruction, ins.RefreshDevice):
+        return REFRESH
     return {
         "type": "device.instruction",
         "name": type(instruction).__name__,
@@ -59,6 +64,7 @@ __all__ = [
     "ANNOUNCE",
     "DISPATCHER",
     "FLEET_GROUP",
+    "REFRESH",
     "event_from_message",
     "event_to_message",
     "instruction_from_message",

@@ -1,6 +1,7 @@
 """Runs, rounds, shards, leases and results as they are stored; `scheduler.domain` decides how they change.
 
-The in-memory state of the dispatcher is rebuilt from these rows at any time, so a server that is killed loses nothing.
+The in-memory state of the dispatcher is rebuilt from these rows at any time, so a server that is killed loses
+nothing.
 """
 
 import uuid
@@ -53,6 +54,11 @@ class Run(models.Model):
     budget_microusd = models.BigIntegerField()
     spent_microusd = models.BigIntegerField(default=0)
 
+    params_sha256 = models.CharField(
+        max_length=64, help_text="the newest parameters; the result, once it ended"
+    )
+    outer_state_sha256 = models.CharField(max_length=64, blank=True, help_text="newest outer momentum")
+    waiting = models.CharField(max_length=20, blank=True, help_text="code of why it makes no headway now")
     # The slices of the current epoch that no round has taken yet, in the order they will be.
     epoch = models.PositiveIntegerField(default=0)
     pending_slices = models.JSONField(default=list)
@@ -63,7 +69,8 @@ class Run(models.Model):
         ordering = ["created_at"]
         constraints = [
             models.CheckConstraint(
-                name="run_spends_no_more_than_its_budget", condition=Q(spent_microusd__lte=models.F("budget_microusd"))
+                name="run_spends_no_more_than_its_budget",
+                condition=Q(spent_microusd__lte=models.F("budget_microusd")),
             ),
         ]
 
@@ -79,11 +86,14 @@ class Round(models.Model):
         AGGREGATING = "aggregating"
         CLOSED = "closed"
 
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rounds")
     index = models.PositiveIntegerField()
     state = models.CharField(max_length=12, choices=State.choices, default=State.OPEN)
     params_sha256 = models.CharField(max_length=64, help_text="parameters that its shards start from")
-    outer_state_sha256 = models.CharField(max_length=64, blank=True, help_text="outer momentum before this round")
+    outer_state_sha256 = models.CharField(
+        max_length=64, blank=True, help_text="outer momentum before this round"
+    )
     opened_at = models.DateTimeField()
     deadline_at = models.DateTimeField(null=True, help_text="set when a quorum of results is in")
     closed_at = models.DateTimeField(null=True)
@@ -93,7 +103,9 @@ class Round(models.Model):
 
     class Meta:
         ordering = ["run", "index"]
-        constraints = [models.UniqueConstraint(fields=["run", "index"], name="round_index_is_unique_in_a_run")]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "index"], name="round_index_is_unique_in_a_run")
+        ]
 
     def __str__(self) -> str:
         return f"round {self.index} of {self.run_id}"
@@ -118,7 +130,9 @@ class Shard(models.Model):
 
     class Meta:
         ordering = ["round", "index"]
-        constraints = [models.UniqueConstraint(fields=["round", "index"], name="shard_index_is_unique_in_a_round")]
+        constraints = [
+            models.UniqueConstraint(fields=["round", "index"], name="shard_index_is_unique_in_a_round")
+        ]
 
     def __str__(self) -> str:
         return f"shard {self.index} of {self.round}"
@@ -151,7 +165,9 @@ class Lease(models.Model):
 
     expected_gpu_us = models.PositiveBigIntegerField()
     rate_microusd = models.BigIntegerField(help_text="micro-USD per GPU-second")
-    max_charge_microusd = models.BigIntegerField(help_text="reserved of the run's budget while the lease lives")
+    max_charge_microusd = models.BigIntegerField(
+        help_text="reserved of the run's budget while the lease lives"
+    )
 
     delta_sha256 = models.CharField(max_length=64, blank=True)
     delta_bytes = models.PositiveBigIntegerField(default=0)
@@ -184,13 +200,14 @@ class Standing(models.Model):
     device_id = models.UUIDField(primary_key=True)
     failures_in_a_row = models.PositiveIntegerField(default=0)
     benched_until = models.DateTimeField(null=True)
+    pace = models.FloatField(default=1.0, help_text="turnaround over expected time, learnt; makes deadlines")
 
     def __str__(self) -> str:
         return f"standing of {self.device_id}"
 
 
 class DispatcherLock(models.Model):
-    """Which process dispatches. Held by renewing it in every batch's transaction, so a stalled holder cannot write."""
+    """Which process dispatches. Renewed in every batch's transaction, so that a stalled holder cannot write."""
 
     name = models.CharField(max_length=20, primary_key=True)
     holder = models.CharField(max_length=64)

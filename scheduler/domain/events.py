@@ -1,19 +1,36 @@
 """What the scheduler's state machine is told. Frozen dataclasses; the time comes beside them, never inside.
 
-Device events come from sockets, at least once and in order for one session. `session_id` names the socket (its
-channel name), so that news of an old socket cannot disturb the newer one that took over.
+Device events come from sockets, at least once and in order for one session. `session_id` names the socket
+(its channel name), so that news of an old socket cannot disturb the newer one that took over.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-# Why a device may not be given work now; `accounts.domain.eligibility` decides it.
+# Why a device may not be given work now; `accounts.domain.policy` decides it.
 BlockReason = Literal[
-    "paused", "removed", "outside_window", "battery_low", "not_charging", "not_on_wifi", "too_hot", "self_test_failed"
+    "paused",
+    "removed",
+    "outside_window",
+    "battery_low",
+    "not_charging",
+    "not_on_wifi",
+    "too_hot",
+    "self_test_failed",
 ]
 # Why a device gives a lease back. Only `BLAMED` ones count against it.
-HandbackReason = Literal["shutdown", "blocked", "busy", "too_big", "data_unavailable", "bad_program", "out_of_memory", "device_lost", "error"]
+HandbackReason = Literal[
+    "shutdown",
+    "blocked",
+    "busy",
+    "too_big",
+    "data_unavailable",
+    "bad_program",
+    "out_of_memory",
+    "device_lost",
+    "error",
+]
 BLAMED: frozenset[str] = frozenset({"bad_program", "out_of_memory", "device_lost", "error"})
 
 
@@ -94,6 +111,20 @@ class ResultChecked:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceChanged:
+    """An owner has changed what a device may do; its socket must decide anew whether it may work."""
+
+    device_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRemoved:
+    """An owner has removed a device; its socket must end."""
+
+    device_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class RunAdded:
     """A training run may start; its row and slices are in the database."""
 
@@ -141,4 +172,6 @@ DeviceEvent = (
     | LeaseHandedBack
     | ResultReported
 )
-Event = DeviceEvent | ResultChecked | RunAdded | RunCancelled | RoundAggregated | RoundFailed | Tick
+# What services and tasks tell through the inbox.
+InboxEvent = ResultChecked | RunAdded | RunCancelled | RoundAggregated | RoundFailed
+Event = DeviceEvent | InboxEvent | DeviceChanged | DeviceRemoved | Tick

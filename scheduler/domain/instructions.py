@@ -1,7 +1,7 @@
 """What the state machine asks the world to do, after its changes are stored.
 
-Instructions to a device go to the channel of its present session; each may be lost on the way and is then sent
-again, so every one is idempotent by lease id.
+Instructions to a device go to the channel of its present session; each may be lost on the way and is then
+sent again, so every one is idempotent by lease id.
 """
 
 from dataclasses import dataclass
@@ -44,6 +44,13 @@ class CloseSession:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshDevice:
+    """Let a device's socket decide anew whether the device may work."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """Check a reported result (shapes, finite, norm) and report `ResultChecked`."""
 
@@ -58,5 +65,6 @@ class AggregateRound:
     round_index: int
 
 
-DeviceInstruction = SendLease | SendRevoke | SendAck | CloseSession
-Instruction = DeviceInstruction | CheckResult | AggregateRound
+DeviceInstruction = SendLease | SendRevoke | SendAck | CloseSession | RefreshDevice
+TaskInstruction = CheckResult | AggregateRound
+Instruction = DeviceInstruction | TaskInstruction
