@@ -11,7 +11,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
@@ -22,6 +22,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 
 from accounts.models import Device
 from accounts.selectors import device_profile
+from blobs.errors import BlobNotFound
 from common.clock import utc_now
 from scheduler import fleet
 from scheduler.domain import events as ev
@@ -183,7 +184,11 @@ class DeviceConsumer(AsyncWebsocketConsumer):
 
     async def _send_lease(self, lease_id: UUID, presence: Presence) -> None:
         """Send the lease as its row is now, for an instruction may be late or a repeat."""
-        work = await database_sync_to_async(lease_for_device)(lease_id)
+        try:
+            work = await database_sync_to_async(lease_for_device)(lease_id)
+        except BlobNotFound:  # the site's fault, so the device keeps its socket and the lease runs out
+            log.error("lease %s: one of its blobs is gone", lease_id)
+            return
         if work is not None and work.live and work.device_id == presence.profile.id:
             self._session.send(lease_message(work, now=utc_now()))
 
@@ -195,7 +200,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
             self._session.send(msg.Blocked(reason=presence.blocked))
         await self._tell_news(presence, self._session.leases)
 
-    async def _tell_news(self, presence: Presence, leases: Any) -> bool:
+    async def _tell_news(self, presence: Presence, leases: Iterable[str]) -> bool:
         """Tell what is new about the device; False when that must wait for the next tick."""
         news = presence.news(leases)
         if news is not None and not await self._tell(news):

@@ -24,9 +24,9 @@ class Presence:
     memory_bytes: int
     cached: tuple[str, ...]
     readings: Readings = field(default_factory=Readings)
-    blocked: str | None = None
+    blocked: ev.BlockReason | None = None
     _announced: bool = False
-    _blocked_told: str | None = None
+    _blocked_told: ev.BlockReason | None = None
     _seen_at: datetime | None = None
 
     def reconsider(self, now: datetime) -> bool:

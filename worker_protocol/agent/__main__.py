@@ -82,10 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--throttle",
-        type=_slowdown,
+        type=_fraction,
         default=1.0,
         metavar="F",
-        help="take F times as long for everything, to play a slower device",
+        help="work at this fraction of the machine's speed, as 0.5",
     )
     return parser
 
@@ -96,7 +96,7 @@ def _identity(arguments: argparse.Namespace) -> Identity:
     if arguments.pair is None:
         return identity_open(arguments.state, server=server)
     refuse_if_paired(arguments.state)  # before the measuring, which takes seconds
-    speed = measure_speed(DEVICE_CLASSES[arguments.device_class], slowdown=arguments.throttle)
+    speed = measure_speed(DEVICE_CLASSES[arguments.device_class], throttle=arguments.throttle)
     description = DeviceDescription(
         name=arguments.name, device_class=arguments.device_class, speed_factor=round(speed.factor, 3)
     )
@@ -114,7 +114,7 @@ async def _work(arguments: argparse.Namespace, identity: Identity) -> None:
         device = Device(
             identity=identity,
             transport=Transport(client, cache, rng=rng),
-            trainer=Trainer(slowdown=arguments.throttle),
+            trainer=Trainer(throttle=arguments.throttle),
             cache=cache,
             display=display_for_this_terminal(),
             read_status=read_status,
@@ -133,7 +133,7 @@ def _stop_or_exit(stop: asyncio.Event) -> None:
 
 def _print_speed(arguments: argparse.Namespace) -> None:
     device_class = DEVICE_CLASSES[arguments.device_class]
-    speed = measure_speed(device_class, slowdown=arguments.throttle)
+    speed = measure_speed(device_class, throttle=arguments.throttle)
     print(  # noqa: T201 - the answer
         f"{speed.flops_per_second / 1e9:.2f} GFLOP/s ({speed.run_us:.0f} us a run), "
         f"{speed.factor:.2f} x {device_class.label} ({device_class.key})"
@@ -147,11 +147,11 @@ def _at_least_one(text: str) -> int:
     return number
 
 
-def _slowdown(text: str) -> float:
-    factor = float(text)
-    if not 1 <= factor <= 1_000:
-        raise argparse.ArgumentTypeError("must be from 1 to 1000")
-    return factor
+def _fraction(text: str) -> float:
+    fraction = float(text)
+    if not 0.001 <= fraction <= 1:
+        raise argparse.ArgumentTypeError("must be from 0.001 to 1")
+    return fraction
 
 
 if __name__ == "__main__":

@@ -26,14 +26,17 @@ class Speed:
     factor: float
 
 
-def measure_speed(device_class: DeviceClass, *, slowdown: float = 1.0) -> Speed:
-    """Time the reference program; the median leaves out warming up and interruptions."""
+def measure_speed(device_class: DeviceClass, *, throttle: float = 1.0) -> Speed:
+    """Time the reference program; the median leaves out warming up and interruptions.
+
+    `throttle` is the part of this machine's speed that the device will work at.
+    """
     program = reference_program()
     runtime = ReferenceRuntime(program)
     generator = torch.Generator().manual_seed(0)
     state = {key: torch.randn(value.shape, generator=generator) for key, value in program.state_spec.items()}
     run = partial(runtime.predict, state, torch.randn(ROWS, FEATURES, generator=generator))
-    run_us = median(_timed_us(run) for _ in range(RUNS)) * slowdown
+    run_us = median(_timed_us(run) for _ in range(RUNS)) / throttle
     cost = program_cost(program)
     expected_us = device_class.expected_gpu_us(
         flops=cost.flops, moved_bytes=cost.bytes, dispatches=cost.dispatches, speed_factor=1.0

@@ -45,10 +45,10 @@ class Stopped(Exception):
 
 
 class Trainer:
-    """Trains with torch on this machine's processor. `slowdown` 2 makes every step take twice as long."""
+    """Trains with torch on this machine's processor, at a `throttle` of its speed: 0.5 takes twice as long."""
 
-    def __init__(self, *, slowdown: float = 1.0) -> None:
-        self._slowdown = slowdown
+    def __init__(self, *, throttle: float = 1.0) -> None:
+        self._throttle = throttle
         self._loaded: tuple[bytes, Program, ReferenceRuntime] | None = None
 
     def memory_bytes(self, program: bytes) -> int:
@@ -108,8 +108,8 @@ class Trainer:
         return Trained(delta=delta_encode(params, new), gpu_us=max(1, busy_ns // 1000), losses=losses)
 
     def _dawdle(self, step_ns: int, stop: threading.Event) -> None:
-        if self._slowdown > 1:
-            stop.wait(step_ns * (self._slowdown - 1) / 1e9)
+        if self._throttle < 1:
+            stop.wait(step_ns * (1 / self._throttle - 1) / 1e9)
 
 
 def _rows(slice_file: bytes) -> tuple[Tensor, Tensor]:
