@@ -86,8 +86,8 @@ class DeviceConsumer(AsyncWebsocketConsumer):
                 self._ticker.cancel()
             if self._outbound is not None:
                 self._outbound.stop()
+        await self.channel_layer.group_discard(fleet.FLEET_GROUP, self.channel_name)
         if self._presence is not None:
-            await self.channel_layer.group_discard(fleet.FLEET_GROUP, self.channel_name)
             await self._say_goodbye(self._presence.profile.id)
 
     # ---- the device
@@ -121,9 +121,9 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         )
         presence.reconsider(utc_now())
         await self.channel_layer.group_add(fleet.FLEET_GROUP, self.channel_name)
-        self._presence = presence
         if not await self._tell_news(presence, hello.leases):
             raise errors.Busy
+        self._presence = presence
         self._session.welcome(server_time_ms=int(utc_now().timestamp() * 1000), blocked=presence.blocked)
         await self._note_seen(presence)
         log.info("device %s connected (%s)", device_id, hello.agent)

@@ -85,11 +85,11 @@ def test_every_close_code_but_those_of_the_manager_alone_is_played():
 
 def invalid_frame(vector: dict[str, Any]) -> Frame:
     if "text" in vector:
-        return vector["text"]
+        return str(vector["text"])
     if "binary_hex" in vector:
         return bytes.fromhex(vector["binary_hex"])
     parts = vector["repeated"]
-    return parts["before"] + parts["unit"] * parts["times"] + parts["after"]
+    return str(parts["before"] + parts["unit"] * parts["times"] + parts["after"])
 
 
 def play_server(setup: dict[str, Any], steps: list[dict[str, Any]]) -> None:
