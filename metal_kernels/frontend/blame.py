@@ -17,7 +17,7 @@ from metal_kernels.frontend.decompositions import instead_of
 from metal_kernels.program.graph import DTYPE_NAMES
 
 _META_KEY: Final = "module_path"
-_LIBRARIES: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+_LIBRARIES: Final = ("<", str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 _FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 

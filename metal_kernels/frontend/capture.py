@@ -192,10 +192,10 @@ def _quiet_tracing() -> Iterator[None]:
 
     Fused attention and recurrent kernels differ by machine and cannot be taken apart; the plain formulas can.
     """
-    with (
-        torch.random.fork_rng(devices=[]),
-        fx_traceback.preserve_node_meta(),
-        sdpa_kernel(SDPBackend.MATH),
-        torch.backends.mkldnn.flags(enabled=False),
-    ):
-        yield
+    mkldnn = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False
+    try:
+        with torch.random.fork_rng(devices=[]), fx_traceback.preserve_node_meta(), sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mkldnn.enabled = mkldnn
