@@ -12,7 +12,8 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.api.views import parsed, person
+from accounts.api.views import parsed
+from accounts.requests import person
 from marketplace import selectors
 from marketplace.api.base import DatasetsApi, failures
 from marketplace.api.serializers import DatasetIn, DatasetOut

@@ -1,6 +1,6 @@
 """The REST API of the catalogue, of jobs and of the wallet."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.generics import ListAPIView
-from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -17,7 +17,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.api.permissions import HasScope
-from accounts.api.views import parsed, person
+from accounts.api.views import parsed
+from accounts.requests import person
 from billing.models import Account
 from billing.selectors import earnings_balance, statement, wallet_balance
 from marketplace import selectors
@@ -91,16 +92,14 @@ class JobRoundsView(JobsApi):
         return Response(s.RoundOut(view.rounds, many=True).data)
 
 
-class _IgnoreFormat(BaseContentNegotiation):
+class _IgnoreFormat(DefaultContentNegotiation):
     """`format` in the query names the model's format here, not a renderer."""
 
-    def select_parser(self, request: Request, parsers: Sequence[Any]) -> Any:
-        return parsers[0]
-
     def select_renderer(
-        self, request: Request, renderers: Sequence[BaseRenderer], format_suffix: str | None = None
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        return renderers[0], renderers[0].media_type
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type
 
 
 class JobModelView(JobsApi):

@@ -57,18 +57,17 @@ def settle_pending() -> int:
 
 def _round_closed(news: RunNews) -> bool:
     """Charge the round's accepted results to the job's hold."""
-    job = _job(news)
+    job, run = _job_and_run(news)
     with transaction.atomic():
         if not _claim(news):
             return False
-        _charge(job, Run.objects.get(pk=job.run_id), [news.payload["round_index"]])
+        _charge(job, run, [news.payload["round_index"]])
     return True
 
 
 def _run_ended(news: RunNews) -> bool:
     """Charge what no round's news has, release the hold, store the model, end the job."""
-    job = _job(news)
-    run = Run.objects.get(pk=job.run_id)
+    job, run = _job_and_run(news)
     with transaction.atomic():
         _charge(job, run, [round_.index for round_ in rounds_of(run.pk)])
         hold_release(reference=job.reference)
@@ -92,8 +91,9 @@ def _run_ended(news: RunNews) -> bool:
 _HANDLERS: dict[str, Callable[[RunNews], bool]] = {"round_closed": _round_closed, "run_ended": _run_ended}
 
 
-def _job(news: RunNews) -> Job:
-    return Job.objects.select_related("dataset").get(run_id=uuid.UUID(news.payload["run_id"]))
+def _job_and_run(news: RunNews) -> tuple[Job, Run]:
+    run_id = uuid.UUID(news.payload["run_id"])
+    return Job.objects.select_related("dataset").get(run_id=run_id), Run.objects.get(pk=run_id)
 
 
 def _claim(news: RunNews) -> bool:

@@ -99,7 +99,7 @@ def priced_job(owner: User, dataset: Dataset | None = None, **changes: Any) -> J
 
 
 def run_of(job: Job) -> Run:
-    return Run.objects.get(pk=job.run_id)
+    return Run.objects.get(pk=str(job.run_id))
 
 
 def round_closes(job: Job, earnings: dict[User, int]) -> list[Lease]:
@@ -149,7 +149,7 @@ def round_closes(job: Job, earnings: dict[User, int]) -> list[Lease]:
 def run_ends(
     job: Job, state: str = Run.State.FINISHED, because: str = "epochs", message: str = "Done."
 ) -> None:
-    Run.objects.filter(pk=job.run_id).update(
+    Run.objects.filter(pk=str(job.run_id)).update(
         state=state, ended_because=because, ended_message=message, ended_at=utc_now()
     )
     RunNews.publish("run_ended", run_id=str(job.run_id))

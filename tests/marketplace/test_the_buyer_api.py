@@ -2,6 +2,7 @@
 
 import io
 import json
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -131,7 +132,7 @@ def test_a_job_goes_from_quote_to_download():
     shown = client.get(address).data
     assert (shown["state_words"], shown["downloads"]) == ("finished", ["safetensors", "pt2"])
     for model_format in ("safetensors", "pt2"):
-        download = client.get(f"{address}model/?format={model_format}")
+        download: Any = client.get(f"{address}model/?format={model_format}")
         body = b"".join(download.streaming_content)
         assert download.headers["Content-Disposition"] == f'attachment; filename="two-clouds.{model_format}"'
         assert int(download.headers["Content-Length"]) == len(body) > 0
