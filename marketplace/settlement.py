@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 
 from common.wake import SETTLER
@@ -25,7 +25,7 @@ class Settler:
         """Until cancelled. A pass that fails is logged; the next one comes all the same."""
         while True:
             try:
-                await sync_to_async(settle.delay, thread_sensitive=False)()
+                await database_sync_to_async(settle.delay, thread_sensitive=False)()
             except Exception:
                 log.exception("settling failed; it will be tried again")
             await self._news()

@@ -9,7 +9,7 @@ from marketplace.jobs.splitting import rounds_for, slice_count, slice_rows_at_mo
 from marketplace.models import Dataset
 from metal_kernels.frontend.losses import LossSpec
 
-MAX_ROUNDS = 100_000
+MAX_ROUNDS = 10_000
 
 _LOSS_FOR: dict[str, LossSpec] = {"classes": "cross_entropy", "tokens": "cross_entropy", "numbers": "mse"}
 

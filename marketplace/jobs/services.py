@@ -57,6 +57,7 @@ def job_confirm(*, owner: User, job_id: uuid.UUID, now: datetime | None = None) 
         _start(job, data, confirmed_at=now or utc_now())
         job.refresh_from_db()
     if job.state in Job.ENDED:
+        blob_release(holder=job.reference)  # what was prepared while it was being cancelled
         raise JobConflict(f"The job '{job.name}' has ended ({job.state}). Create it anew to run it.")
     return job
 

@@ -10,6 +10,7 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marketplace.datasets.arrays import CHUNK_BYTES
 from marketplace.errors import (
     DatasetDtype,
     DatasetError,
@@ -131,6 +132,16 @@ def test_a_zip_bomb_is_refused_without_unpacking_it(tmp_path):
         ingest(tmp_path / "dense.npz", bomb, max_bytes=10**9)
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
     tracemalloc.stop()
+
+
+def test_a_large_upload_is_read_in_bounded_memory(tmp_path):
+    big = npz(inputs=np.zeros((2000, 2500)), targets=np.arange(2000) % 2)
+    tracemalloc.start()
+    ingest(tmp_path / "a.npz", big, max_bytes=10**8)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(big) == pytest.approx(40_000_000, rel=0.01)
+    assert peak_bytes < 5 * CHUNK_BYTES
 
 
 def test_a_member_that_lies_about_its_size_is_read_no_further_than_it_says(tmp_path):

@@ -22,7 +22,7 @@ from marketplace.errors import (
     ModelDoesNotFit,
     ModelSpecInvalid,
 )
-from marketplace.jobs import programs
+from marketplace.jobs import programs, services
 from marketplace.jobs.services import job_cancel, job_confirm, job_create
 from marketplace.jobs.settings import AdamW, Sgd
 from marketplace.jobs.transitions import TRANSITIONS, job_move
@@ -204,6 +204,40 @@ def test_a_quoted_job_is_cancelled_at_once():
     assert job_cancel(owner=owner, job_id=job.id).state == Job.State.CANCELLED
     with pytest.raises(JobConflict):
         job_confirm(owner=owner, job_id=job.id)
+
+
+def test_a_job_cancelled_while_it_is_being_confirmed_keeps_nothing(monkeypatch):
+    owner = buyer()
+    job = quoted_job(owner)
+    original = services.run_data_prepare
+
+    def overtaken(job):
+        data = original(job)
+        job_cancel(owner=owner, job_id=job.id)
+        return data
+
+    monkeypatch.setattr(services, "run_data_prepare", overtaken)
+    with pytest.raises(JobConflict):
+        job_confirm(owner=owner, job_id=job.id)
+    assert held_by(job) == set()
+    assert not Run.objects.exists()
+    assert wallet_balance(owner) == 100 * USD
+
+
+def test_a_job_confirmed_twice_at_once_starts_one_run(monkeypatch):
+    owner = buyer()
+    job = quoted_job(owner)
+    original = services.run_data_prepare
+
+    def overtaken(job):
+        data = original(job)
+        monkeypatch.setattr(services, "run_data_prepare", original)
+        job_confirm(owner=owner, job_id=job.id)
+        return data
+
+    monkeypatch.setattr(services, "run_data_prepare", overtaken)
+    assert job_confirm(owner=owner, job_id=job.id).state == Job.State.RUNNING
+    assert Run.objects.count() == Hold.objects.count() == 1
 
 
 def test_a_running_job_asks_the_scheduler_once_and_ends_when_its_run_does():
