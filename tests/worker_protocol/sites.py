@@ -5,11 +5,12 @@ import hashlib
 import re
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar, TypeVar
 
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 
 from tests.worker_protocol.conftest import KEY
 from worker_protocol.wire import messages as msg
@@ -134,24 +135,28 @@ class SocketSite:
         await self._flush()
 
     async def drops(self) -> None:
-        """End the connection without a word, as a network does."""
+        """End the connection without a word, as a network does; what is heard next comes on a new one."""
         assert self._socket is not None
         self._socket.transport.abort()
         await self.ended.get()
+        self.drain()
+
+    def drain(self) -> list[msg.Message]:
+        """All that has been heard and not looked at."""
+        return [self.heard.get_nowait() for _ in range(self.heard.qsize())]
 
     async def handle(self, socket: ServerConnection) -> None:
         session = ServerSession(nonce=NONCE, now_ms=0)
         session.heartbeat_ms = 1_000
         self._socket, self._session = socket, session
-        try:
+        with suppress(ConnectionClosed):
             async for frame in socket:
                 for message in session.receive(frame, 0):
                     self._answer(message, session)
                 await self._flush()
                 if session.close_code is not None:
                     await socket.close(session.close_code)
-        finally:
-            self.ended.put_nowait(socket.close_code)
+        self.ended.put_nowait(socket.close_code)
 
     def _answer(self, message: msg.Message, session: ServerSession) -> None:
         if not isinstance(message, msg.Auth):
