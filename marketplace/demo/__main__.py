@@ -5,6 +5,7 @@ site and the devices are processes of their own. Everything that is written lies
 `DEMO_EXIT=1` ends the demo after the report instead of leaving the site up.
 """
 
+import logging
 import os
 import shutil
 import sys
@@ -27,6 +28,7 @@ def main() -> int:
     os.environ.update(site.environ)
     os.environ["DJANGO_SETTINGS_MODULE"] = "marketplace.settings"
     django.setup()
+    logging.getLogger().setLevel(logging.WARNING)  # the demo tells its own story
 
     # Only now is there an app registry for the story to import models through.
     from marketplace.demo import story

@@ -56,7 +56,7 @@ class Site:
             if self._process.poll() is not None:
                 break
             try:
-                httpx.get(f"{self.url}/", timeout=5)
+                httpx.get(f"{self.url}/log-in/", timeout=20)
             except httpx.TransportError:
                 time.sleep(0.1)
             else:

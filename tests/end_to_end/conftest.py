@@ -32,7 +32,7 @@ class World:
 
     def pair(self, name: str, *, throttle: float = 1.0) -> DeviceProcess:
         with self.client("owner") as owner:
-            code = owner.post("devices/pairing-codes/")["code"]
+            code = owner.post("pairing-codes/")["code"]
         self.devices[name] = DeviceProcess(
             DeviceSpec(name, throttle), server=self.site.url, code=code, folder=self.folder, root=ROOT
         )
