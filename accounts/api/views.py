@@ -9,7 +9,6 @@ from rest_framework.generics import ListAPIView
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
 from accounts import selectors, services
@@ -17,7 +16,8 @@ from accounts.api import serializers as s
 from accounts.api.permissions import HasScope, IsPerson
 from accounts.domain.windows import Window
 from accounts.errors import TooManyPairingAttempts
-from accounts.models import Device, User
+from accounts.models import Device
+from accounts.requests import client_address, person
 from accounts.services.pairing import WRONG_CODES
 
 
@@ -36,12 +36,6 @@ def failures(*codes: int) -> dict[int, OpenApiResponse]:
 
 
 SIGNED_IN = (401, 403)
-
-
-def person(request: Request) -> User:
-    """The user of a request that a permission has already let through."""
-    assert isinstance(request.user, User)  # noqa: S101 - narrows the type
-    return request.user
 
 
 def parsed(serializer: Any) -> dict[str, Any]:
@@ -245,8 +239,3 @@ class PairView(APIView):
         if isinstance(exc, TooManyPairingAttempts):
             response["Retry-After"] = str(round(WRONG_CODES.per.total_seconds()))
         return response
-
-
-def client_address(request: Request) -> str:
-    """Who calls. DRF's `NUM_PROXIES` says how much of X-Forwarded-For is ours to believe."""
-    return str(BaseThrottle().get_ident(request))

@@ -1,0 +1,136 @@
+"""Pages of people: sign-up, log-in, settings. Each parses, calls one service, renders."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth import login
+from django.contrib.auth import views as auth_views
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from accounts import selectors, services
+from accounts.errors import InputError, LimitError
+from accounts.forms import ApiTokenForm, LogInForm, SignUpForm, TimeZoneForm
+from accounts.requests import person
+
+T = TypeVar("T")
+
+
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "POST"])
+def sign_up(request: HttpRequest) -> HttpResponse:
+    if request.user.is_authenticated:
+        return redirect("home")
+    form = SignUpForm(request.POST or None)
+    if request.method == "POST" and (user := _done(form, services.user_sign_up)):
+        login(request, user)
+        return redirect("home")
+    return render(request, "accounts/sign_up.html", {"form": form}, status=_status_of(form))
+
+
+class LogInView(auth_views.LoginView):
+    template_name = "accounts/log_in.html"
+    authentication_form = LogInForm
+    redirect_authenticated_user = True
+
+
+class PasswordResetView(auth_views.PasswordResetView):
+    template_name = "accounts/password_reset.html"
+    email_template_name = "accounts/password_reset_email.txt"
+    subject_template_name = "accounts/password_reset_subject.txt"
+    success_url = reverse_lazy("password-reset-sent")
+
+
+class PasswordResetSentView(auth_views.PasswordResetDoneView):
+    template_name = "accounts/password_reset_sent.html"
+
+
+class PasswordResetConfirmView(auth_views.PasswordResetConfirmView):
+    template_name = "accounts/password_reset_confirm.html"
+    success_url = reverse_lazy("login")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        messages.success(self.request, "Your password is changed. Log in with the new one.")
+        return super().form_valid(form)
+
+
+class PasswordChangeView(auth_views.PasswordChangeView):
+    template_name = "accounts/password_change.html"
+    success_url = reverse_lazy("settings")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        messages.success(self.request, "Your password is changed.")
+        return super().form_valid(form)
+
+
+@login_required
+@require_GET
+def settings(request: HttpRequest) -> HttpResponse:
+    return _settings_page(request)
+
+
+@login_required
+@require_POST
+def set_time_zone(request: HttpRequest) -> HttpResponse:
+    form = TimeZoneForm(request.POST)
+    if _done(form, lambda **given: services.user_set_time_zone(user=person(request), **given)):
+        messages.success(request, "Your time zone is saved; idle windows follow it from now on.")
+        return redirect("settings")
+    return _settings_page(request, time_zone_form=form)
+
+
+@login_required
+@require_POST
+@never_cache
+def create_token(request: HttpRequest) -> HttpResponse:
+    """Shows the plain token in this one answer; nothing keeps it."""
+    form = ApiTokenForm(request.POST)
+    if made := _done(form, lambda **given: services.api_token_create(user=person(request), **given)):
+        token, plain = made
+        return render(request, "accounts/token_created.html", {"token": token, "plain": plain})
+    return _settings_page(request, token_form=form)
+
+
+@login_required
+@require_POST
+def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
+    services.api_token_revoke(user=person(request), token_id=token_id)
+    messages.success(request, "The token is revoked.")
+    return redirect("settings")
+
+
+def _settings_page(
+    request: HttpRequest, *, time_zone_form: forms.Form | None = None, token_form: forms.Form | None = None
+) -> HttpResponse:
+    user = person(request)
+    time_zone_form = time_zone_form or TimeZoneForm(initial={"time_zone": user.time_zone})
+    token_form = token_form or ApiTokenForm()
+    context = {
+        "time_zone_form": time_zone_form,
+        "token_form": token_form,
+        "tokens": selectors.api_tokens_of(user),
+    }
+    status = max(_status_of(time_zone_form), _status_of(token_form))
+    return render(request, "accounts/settings.html", context, status=status)
+
+
+def _done(form: forms.Form, service: Callable[..., T]) -> T | None:
+    """What the service makes of a valid form; None, with the form saying why, if either refuses."""
+    if not form.is_valid():
+        return None
+    try:
+        return service(**form.cleaned_data)
+    except (InputError, LimitError) as error:
+        form.add_error(error.field, error.message)
+        return None
+
+
+def _status_of(form: forms.Form) -> int:
+    return 400 if form.errors else 200
