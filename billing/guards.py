@@ -1,7 +1,7 @@
 """What the database itself refuses, whoever asks: to change or delete what was posted.
 
-On PostgreSQL it also refuses, at commit, a transfer that does not sum to zero; SQLite has no check at commit, so there
-`billing.posting` and `check_ledger` are what holds it (docs/ledger.md). Put up by a migration.
+On PostgreSQL it also refuses, at commit, a transfer that does not sum to zero. SQLite has no check at commit: there
+`billing.posting` and `check_ledger` are what holds that rule (docs/ledger.md). A migration puts the guards up.
 """
 
 from django.db.backends.base.base import BaseDatabaseWrapper

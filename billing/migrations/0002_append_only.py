@@ -1,4 +1,4 @@
-"""The database refuses to change or delete what was posted, and on PostgreSQL a transfer that does not sum to zero."""
+"""The database itself keeps the ledger append-only; `billing.guards` says how."""
 
 from typing import Any
 

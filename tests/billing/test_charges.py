@@ -158,7 +158,7 @@ def test_a_hold_that_was_never_opened_cannot_be_charged():
         hold_charge(reference="job:none", charges=[])
 
 
-def test_a_batch_costs_the_same_few_queries_whatever_its_size(django_assert_max_num_queries):
+def test_a_batch_costs_a_few_queries_and_not_a_few_for_each_charge(django_assert_max_num_queries):
     reference = held()
     owners = [person(f"owner {index}") for index in range(20)]
     charges = [charge(owners[index % 20], 10, f"lease:{index}") for index in range(200)]

@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def blob_root(settings, tmp_path) -> Path:
+def blob_root(settings, tmp_path: Path) -> Path:
     settings.ROOT_URLCONF = "blobs.urls"
-    settings.BLOB_ROOT = tmp_path / "blobs"
-    return settings.BLOB_ROOT
+    settings.BLOB_ROOT = root = tmp_path / "blobs"
+    return root

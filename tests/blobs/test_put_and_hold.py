@@ -2,16 +2,17 @@
 
 import io
 import os
-import threading
+from functools import partial
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from blobs import store
 from blobs.errors import BlobHashMismatch, BlobNotFound, BlobTooBig
 from blobs.models import Blob, BlobHold
 from blobs.selectors import blob_bytes, blob_is_held, blob_open, blob_path, blob_size
 from blobs.services import blob_hold, blob_put, blob_release
+from tests.at_once import at_once
 from tests.blobs.cast import CONTENT, SHA256, files_below, sha256_of
 
 pytestmark = pytest.mark.django_db
@@ -56,18 +57,14 @@ def test_content_that_is_not_what_was_announced_leaves_nothing(blob_root):
 
 
 def test_a_stream_that_breaks_leaves_nothing(blob_root):
-    class Broken(io.RawIOBase):
-        def __init__(self) -> None:
-            self.reads = 0
-
-        def read(self, size: int = -1) -> bytes:
-            self.reads += 1
-            if self.reads == 3:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            if self.tell() > 500_000:
                 raise ConnectionResetError
-            return b"x" * size
+            return super().read(size)
 
     with pytest.raises(ConnectionResetError):
-        blob_put(data=Broken(), holder="dataset:1")
+        blob_put(data=Broken(b"x" * 1_000_000), holder="dataset:1")
     assert files_below(blob_root) == []
     assert not Blob.objects.exists()
 
@@ -118,34 +115,27 @@ def test_a_blob_over_the_reader_s_bound_is_not_read():
 
 
 def test_content_is_on_the_disk_before_it_has_its_name(monkeypatch):
-    steps = []
-    real_fsync, real_place = os.fsync, store.place
-    monkeypatch.setattr(os, "fsync", lambda handle: (steps.append("flush"), real_fsync(handle))[1])
-    monkeypatch.setattr(store, "place", lambda content: (steps.append("place"), real_place(content))[1])
+    steps: list[str] = []
+
+    def watch(module: object, name: str) -> None:
+        real = getattr(module, name)
+
+        def watched(*args):
+            steps.append(name)
+            return real(*args)
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(os, "fsync")
+    watch(store, "place")
     blob_put(data=CONTENT, holder="dataset:1")
-    assert steps == ["flush", "place", "flush", "flush"]  # the file; its new folder's name; the file's name
+    assert steps == ["fsync", "place", "fsync", "fsync"]  # the file; then its new folder's name and its own
 
 
 @pytest.mark.django_db(transaction=True)
 def test_many_writers_of_the_same_content_at_once_store_it_once(blob_root):
-    start = threading.Barrier(6)
-    failures: list[Exception] = []
-
-    def write(holder: str) -> None:
-        try:
-            start.wait(timeout=10)
-            blob_put(data=CONTENT, holder=holder)
-        except Exception as error:
-            failures.append(error)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=write, args=(f"dataset:{number % 3}",)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    writers = (partial(blob_put, data=CONTENT, holder=f"dataset:{number % 3}") for number in range(6))
+    assert at_once(*writers) == []
     assert holders(SHA256) == {"dataset:0", "dataset:1", "dataset:2"}
     assert blob_bytes(SHA256, max_bytes=len(CONTENT)) == CONTENT
     assert len(files_below(blob_root)) == 1
@@ -159,3 +149,13 @@ def test_a_put_that_is_rolled_back_can_be_put_again():
     assert not Blob.objects.exists()
     blob_put(data=CONTENT, holder="dataset:1")
     assert blob_bytes(SHA256, max_bytes=len(CONTENT)) == CONTENT
+
+
+def test_a_disk_that_is_full_leaves_no_row_without_a_file(monkeypatch):
+    def full(content: store.Incoming) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(store, "place", full)
+    with pytest.raises(OSError, match="no space left"):
+        blob_put(data=CONTENT, holder="dataset:1")
+    assert not Blob.objects.exists()
