@@ -44,6 +44,11 @@ class KernelError(Exception):
         self.field = field
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of another library's error, short enough for a sentence."""
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]
+
+
 class CaptureError(KernelError):
     code = "capture_failed"
 

@@ -12,11 +12,12 @@ import torch.fx.traceback as fx_traceback
 from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
-from metal_kernels.errors import CaptureError, KernelError, UnsupportedOp
+from metal_kernels.errors import CaptureError, KernelError, UnsupportedOp, first_line
 from metal_kernels.frontend.decompositions import instead_of
+from metal_kernels.program.graph import DTYPE_NAMES
 
 _META_KEY: Final = "module_path"
-_LIBRARIES: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+_LIBRARIES: Final = ("<", str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 _FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
@@ -37,7 +38,7 @@ class ModuleLocation:
 
         return enter
 
-    def _leaving(self, _module: nn.Module, _arguments: object, _result: object) -> None:
+    def _leaving(self, *_hook_arguments: object) -> None:
         _, mark = self._running.pop()
         mark.__exit__(None, None, None)
 
@@ -56,6 +57,9 @@ class ModuleLocation:
             raise CaptureError(
                 f"The module failed on the example inputs {place}: {first_line(error)}"
             ) from error
+        finally:
+            while self._running:
+                self._leaving()
 
     def _path(self) -> str:
         return self._running[-1][0] if self._running else ""
@@ -63,10 +67,25 @@ class ModuleLocation:
 
 def unsupported_node(node: torch.fx.Node) -> UnsupportedOp:
     """The error for a traced node whose operation no program may contain."""
+    return unsupported(str(node.target), *_origin(node))
+
+
+def unsupported_dtype(node: torch.fx.Node, dtype: torch.dtype) -> CaptureError:
+    """The error for a traced node that makes values which no program may contain."""
+    path, line = _origin(node)
+    return CaptureError(
+        f"The operation '{node.target}' used {_place(path, line)} makes {dtype} values; use one of "
+        f"{', '.join(DTYPE_NAMES.values())}.",
+        field=path,
+    )
+
+
+def _origin(node: torch.fx.Node) -> tuple[str, str | None]:
+    """The submodule and the last source line outside the libraries that a node came from."""
     path = (node.meta.get("custom") or {}).get(_META_KEY, "")
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     own = [f"{file}:{line}" for file, line in frames if not file.startswith(_LIBRARIES)]
-    return unsupported(str(node.target), path, own[-1] if own else None)
+    return path, own[-1] if own else None
 
 
 def unsupported(op_name: str, path: str, line: str | None) -> UnsupportedOp:
@@ -74,10 +93,6 @@ def unsupported(op_name: str, path: str, line: str | None) -> UnsupportedOp:
         f"The operation '{op_name}' used {_place(path, line)} cannot be captured; {instead_of(op_name)}.",
         field=path,
     )
-
-
-def first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).split("\n")[0][:300]
 
 
 def _place(path: str, line: str | None) -> str:

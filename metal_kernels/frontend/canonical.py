@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import torch
 from torch import Tensor, fx
 
-from metal_kernels.frontend.decompositions import FILLS, IDENTITIES, SCALAR_FORMS
+from metal_kernels.frontend.decompositions import FILLS, FULL_REDUCTIONS, IDENTITIES, SCALAR_FORMS
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ def canonical(call: Call) -> Call:
     """The same call in its canonical form."""
     if call.op in FILLS:
         return _fill(call)
+    if call.op in FULL_REDUCTIONS:
+        call = replace(call, op=FULL_REDUCTIONS[call.op], args=call.args | {"dim": None, "keepdim": False})
     if call.op == "aten.sub.Tensor" and not isinstance(call.args["self"], fx.Node):
         swapped = {"self": call.args["other"], "other": call.args["self"], "alpha": call.args["alpha"]}
         return replace(call, op="aten.rsub.Scalar", args=swapped)
@@ -163,6 +165,7 @@ _RULES: Final[dict[str, Callable[[Call], Call]]] = {
     "aten._unsafe_view.default": _view,
     "aten.expand.default": _expand,
     "aten.slice.Tensor": _slice,
+    "aten.slice_scatter.default": _slice,
     "aten.select.int": _select,
     "aten.unsqueeze.default": _count_in_result,
     "aten.cat.default": _count_in_result,

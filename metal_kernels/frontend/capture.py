@@ -20,13 +20,14 @@ from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from metal_kernels.errors import CaptureError
-from metal_kernels.frontend.blame import ModuleLocation, first_line
+from metal_kernels.errors import CaptureError, first_line
+from metal_kernels.frontend.blame import ModuleLocation
 from metal_kernels.frontend.decompositions import core_table, early_table
 from metal_kernels.frontend.losses import LossSpec, loss_function
 from metal_kernels.frontend.lower import Slot, lower
 from metal_kernels.frontend.optimizers import OptimizerSpec
 from metal_kernels.program.graph import DTYPE_NAMES, Kind, Program
+from metal_kernels.program.validate import program_validate
 
 Values: TypeAlias = dict[tuple[str, str], Tensor]
 """Tensors by role and key."""
@@ -172,7 +173,9 @@ def _capture(kind: Kind, subject: _Subject, slots: list[Slot], step: _Step) -> P
         replay = torch.func.functionalize(torch.fx.Interpreter(recorded).run)
         with torch.no_grad():
             pure = make_fx(replay, decomposition_table=core_table())(*(fake.detach() for fake in fakes))
-    return lower(pure, kind=kind, slots=slots, returned=returned)
+    program = lower(pure, kind=kind, slots=slots, returned=returned)
+    program_validate(program)
+    return program
 
 
 def _check_dtype(slot: Slot) -> None:
@@ -185,9 +188,18 @@ def _check_dtype(slot: Slot) -> None:
 
 @contextlib.contextmanager
 def _quiet_tracing() -> Iterator[None]:
-    """Leave torch's global state as it was: random numbers, node metadata, the choice of attention kernel.
+    """Leave torch's global state as it was: random numbers, node metadata, the choice of kernels.
 
-    Fused attention kernels differ by machine and cannot be taken apart; the plain formula can.
+    Fused attention and recurrent kernels differ by machine and cannot be taken apart; the plain formulas can.
     """
-    with torch.random.fork_rng(devices=[]), fx_traceback.preserve_node_meta(), sdpa_kernel(SDPBackend.MATH):
-        yield
+    mkldnn = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False
+    try:
+        with (
+            torch.random.fork_rng(devices=[]),
+            fx_traceback.preserve_node_meta(),
+            sdpa_kernel(SDPBackend.MATH),
+        ):
+            yield
+    finally:
+        torch.backends.mkldnn.enabled = mkldnn

@@ -24,11 +24,12 @@ _KEPT_WHOLE: Final = (
 # Broken although the core set has them.
 _BROKEN: Final = (
     aten.native_layer_norm,
-    aten.native_group_norm,
     aten.hardtanh,
     aten.leaky_relu,
     aten.elu,
     aten.index_select,
+    aten.linalg_vector_norm,
+    aten.clamp.Tensor,
 )
 
 
@@ -69,8 +70,13 @@ IDENTITIES: Final = frozenset(
     f"aten.{name}" for name in ("alias.default", "detach.default", "clone.default", "lift_fresh_copy.default")
 )
 
-# Their result is known from its shape alone.
+# Their result is one number everywhere; None stands for the argument that says which. Memory that torch does
+# not write is zeros here, so that every runtime agrees.
 FILLS: Final[dict[str, int | None]] = {
+    "aten.empty.memory_format": 0,
+    "aten.empty_like.default": 0,
+    "aten.empty_permuted.default": 0,
+    "aten.new_empty.default": 0,
     "aten.scalar_tensor.default": None,
     "aten.full_like.default": None,
     "aten.zeros.default": 0,
@@ -80,6 +86,13 @@ FILLS: Final[dict[str, int | None]] = {
     "aten.ones_like.default": 1,
     "aten.new_ones.default": 1,
     "aten.new_full.default": None,
+}
+
+# The whole tensor in place of some dimensions.
+FULL_REDUCTIONS: Final[dict[str, str]] = {
+    "aten.mean.default": "aten.mean.dim",
+    "aten.max.default": "aten.amax.default",
+    "aten.min.default": "aten.amin.default",
 }
 
 # What to use instead of an operation that cannot be captured, by the start of its name.
@@ -96,6 +109,11 @@ INSTEAD: Final[dict[str, str]] = {
     "aten.sort": "sort before training, or use amax or argmax",
     "aten.topk": "use amax or argmax",
 }
+
+
+def has_advice(op_name: str) -> bool:
+    """Whether the operation is one that people write and no program may contain."""
+    return op_name.startswith(tuple(INSTEAD))
 
 
 def instead_of(op_name: str) -> str:

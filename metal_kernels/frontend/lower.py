@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, fx
 
 from metal_kernels.errors import CaptureError
-from metal_kernels.frontend.blame import unsupported_node
+from metal_kernels.frontend.blame import unsupported_dtype, unsupported_node
 from metal_kernels.frontend.canonical import Call, canonical, traced_call
+from metal_kernels.frontend.decompositions import has_advice
 from metal_kernels.program.graph import (
     DTYPE_NAMES,
     Argument,
@@ -26,6 +27,7 @@ from metal_kernels.program.graph import (
     Kind,
     Node,
     Output,
+    OutputRole,
     Program,
     Ref,
     Value,
@@ -47,6 +49,10 @@ def lower(
 ) -> Program:
     """The program of `traced`, which takes `slots` and returns a value for each (role, key) of `returned`."""
     _drop_write_backs(traced.graph)
+    # An operation that people write explains more than what torch made of it.
+    for node in traced.graph.nodes:
+        if has_advice(str(node.target)):
+            raise unsupported_node(node)
     writer = _Writer(traced, slots)
     for node in traced.graph.nodes:
         writer.write(node)
@@ -106,6 +112,8 @@ class _Writer:
             case _ if node.target is getitem:
                 source, index = cast(tuple[fx.Node, int], node.args)
                 self._became[node] = cast(list[Value], self._became[source])[index]
+            case _ if node.target is torch.ops.aten.split_with_sizes.default:
+                self._became[node] = self._split(node)
             case _:
                 self._became[node] = self._operation(node)
 
@@ -118,11 +126,11 @@ class _Writer:
                 continue
             if role == "constant":
                 raise CaptureError(
-                    f"The module changes its non-persistent buffer '{key}'; register it with persistent=True, so "
-                    "that it is part of the model's state.",
+                    f"The module changes its non-persistent buffer '{key}'; register it with persistent=True "
+                    "to make it part of the model's state.",
                     field=key,
                 )
-            outputs.append(Output(role, key, value.name))  # type: ignore[arg-type]  # not "constant"
+            outputs.append(Output(cast(OutputRole, role), key, value.name))
         return outputs
 
     def _one(self, node: fx.Node) -> Value:
@@ -152,6 +160,9 @@ class _Writer:
         op = OPS.get(call.op)
         if op is None:
             raise unsupported_node(node)
+        for tensor in call.results:
+            if tensor is not None and tensor.dtype not in DTYPE_NAMES:
+                raise unsupported_dtype(node, tensor.dtype)
         args = {
             parameter.name: self._number_as_tensor(call.args[parameter.name])
             if parameter.kind == "tensor"
@@ -159,6 +170,18 @@ class _Writer:
             for parameter in op.parameters
         }
         return self._append(call, args)
+
+    def _split(self, node: fx.Node) -> list[Value | None]:
+        """A slice for each part."""
+        call = traced_call(node)
+        source, dim, start = call.args["self"], call.args["dim"] % call.result.dim(), 0
+        parts: list[Value | None] = []
+        for part in call.results:
+            end = start + cast(Tensor, part).shape[dim]
+            args = {"self": self._argument(source), "dim": dim, "start": start, "end": end, "step": 1}
+            parts.append(cast(Value, self._append(Call("aten.slice.Tensor", {}, [part], many=False), args)))
+            start = end
+        return parts
 
     def _append(self, call: Call, args: dict[str, Argument]) -> Value | list[Value | None]:
         """Write the operation down, unless the same one was written before."""

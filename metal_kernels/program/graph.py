@@ -24,6 +24,8 @@ DTYPE_NAMES: Final[dict[torch.dtype, DType]] = {dtype: name for name, dtype in T
 
 Kind: TypeAlias = Literal["training_step", "forward"]
 StateRole: TypeAlias = Literal["parameter", "buffer", "optimizer"]
+InputRole: TypeAlias = StateRole | Literal["input", "target", "scalar"]
+OutputRole: TypeAlias = StateRole | Literal["loss", "predictions"]
 STATE_ROLES: Final[tuple[StateRole, ...]] = ("parameter", "buffer", "optimizer")
 
 
@@ -56,7 +58,7 @@ class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A value given to each run. `key` is the state's name, `input0`, ..., `target`, `lr` or `step`."""
 
-    role: StateRole | Literal["input", "target", "scalar"]
+    role: InputRole
     key: str
     value: Value
 
@@ -84,7 +86,7 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Output(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A value that a run returns: the new state of `key`, or the `loss`, or the `predictions`."""
 
-    role: StateRole | Literal["loss", "predictions"]
+    role: OutputRole
     key: str
     value: str
 

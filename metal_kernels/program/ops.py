@@ -59,6 +59,7 @@ _COST_RULES: Final[dict[CostRule, str]] = {
         rsqrt.default exp.default expm1.default log.default log1p.default sin.default cos.default tanh.default
         sigmoid.default erf.default abs.default sign.default floor.default ceil.default round.default
         relu.default gelu.default maximum.default minimum.default clamp.default where.self _to_copy.default
+        trunc.default log2.default atan2.default
         eq.Scalar eq.Tensor ne.Scalar ne.Tensor lt.Scalar lt.Tensor le.Scalar le.Tensor gt.Scalar gt.Tensor
         ge.Scalar ge.Tensor logical_and.default logical_or.default logical_not.default logical_xor.default
         bitwise_and.Tensor bitwise_or.Tensor bitwise_not.default isnan.default isinf.default

@@ -20,6 +20,7 @@ from metal_kernels.errors import (
     ProgramTooLarge,
     SpecMismatch,
     UnknownOp,
+    first_line,
 )
 from metal_kernels.program.graph import (
     DTYPE_NAMES,
@@ -33,7 +34,9 @@ from metal_kernels.program.graph import (
     Value,
 )
 from metal_kernels.program.ops import OPS, Op
+from metal_kernels.program.rules import broken_rule
 
+SCALARS: Final = ("lr", "step")
 MAX_EXACT_INTEGER: Final = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
 
@@ -69,7 +72,7 @@ def program_validate(program: Program, *, limits: Limits = DEFAULT_LIMITS) -> No
         _check_outputs_follow(op, node, known)
         for output in node.outputs:
             if output is not None:
-                known.define(output)
+                known.define(output, node)
     _check_roles(graph, known)
 
 
@@ -78,11 +81,14 @@ class _Scope:
 
     def __init__(self) -> None:
         self.values: dict[str, Value] = {}
+        self.makers: dict[str, Node] = {}
 
-    def define(self, value: Value) -> None:
+    def define(self, value: Value, maker: Node | None = None) -> None:
         if value.name in self.values:
             raise BadReference(f"Two values are named '{value.name}'; names are unique.", field=value.name)
         self.values[value.name] = value
+        if maker is not None:
+            self.makers[value.name] = maker
 
     def require(self, node: Node) -> None:
         for name in node.refs():
@@ -131,8 +137,8 @@ def _check_value(value: Value, limits: Limits) -> None:
             f"'{value.name}' has {len(value.shape)} dimensions; the limit is {limits.dimensions}.",
             field=value.name,
         )
-    if any(size < 0 for size in value.shape):
-        raise SpecMismatch(f"'{value.name}' has a negative size in {list(value.shape)}.", field=value.name)
+    if any(size < 1 for size in value.shape):
+        raise SpecMismatch(f"'{value.name}' has a size below 1 in {list(value.shape)}.", field=value.name)
     if value.size_bytes > limits.tensor_bytes:
         raise ProgramTooLarge(
             f"'{value.name}' takes {value.size_bytes} bytes; the limit is {limits.tensor_bytes}.",
@@ -210,14 +216,19 @@ def _inferred(op: Op, node: Node, known: _Scope) -> Sequence[Tensor | None]:
     if op.makes_tensor_on_device:
         keywords["device"] = "meta"
     try:
+        wrong = broken_rule(node, known.values, known.makers)
         with torch.no_grad():
             result = op.call(*positional, **keywords)
     # Torch reports an impossible combination of arguments by whichever exception its inner layers raise.
     except Exception as error:
-        reason = str(error).strip().split("\n")[0][:200]
         raise SpecMismatch(
-            f"Node '{node.name}' ({node.op}) cannot work on its arguments: {reason}", field=node.name
+            f"Node '{node.name}' ({node.op}) cannot work on its arguments: {first_line(error)}",
+            field=node.name,
         ) from error
+    if wrong:
+        raise SpecMismatch(
+            f"Node '{node.name}' ({node.op}) cannot work on its arguments: {wrong}.", field=node.name
+        )
     return list(result) if isinstance(result, tuple | list) else [result]
 
 
@@ -243,6 +254,10 @@ def _check_roles(graph: Graph, known: _Scope) -> None:
             raise BadReference(
                 f"The input '{entry.role} {entry.key}' is given twice or out of place.", field=entry.key
             )
+        if entry.role == "target" and entry.key != "target":
+            raise BadReference("The target's key is 'target'.", field=entry.key)
+        if entry.role == "scalar" and (entry.key not in SCALARS or entry.value.shape):
+            raise BadReference(f"A scalar's key is one of {', '.join(SCALARS)}.", field=entry.key)
         state[entry.role, entry.key] = entry.value
     returned: set[tuple[str, str]] = set()
     for output in graph.outputs:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 
-from metal_kernels.errors import BadFeed
+from metal_kernels.errors import BadFeed, RuntimeFailure, first_line
 from metal_kernels.program.graph import STATE_ROLES, TORCH_DTYPES, Graph, Input, Node, Program, Ref, Value
 from metal_kernels.program.memory import last_uses
 from metal_kernels.program.ops import OPS
@@ -115,16 +115,22 @@ class ReferenceRuntime:
             _check_feed(entry, tensor)
             values[self._slot_of[entry.value.name]] = tensor
         with torch.no_grad():
-            for call, template, fills, keywords, outputs, dead in self._instructions:
-                arguments = template[:]
-                for position, source in fills:
-                    arguments[position] = source(values)
-                result = call(*arguments, **keywords)
-                for place, part in zip(outputs, result if len(outputs) > 1 else (result,), strict=True):
-                    if place is not None:
-                        values[place] = part
-                for slot in dead:
-                    values[slot] = None
+            try:
+                for instruction in self._instructions:
+                    node, call, template, fills, keywords, outputs, dead = instruction
+                    arguments = template[:]
+                    for position, source in fills:
+                        arguments[position] = source(values)
+                    result = call(*arguments, **keywords)
+                    for place, part in zip(outputs, result if len(outputs) > 1 else (result,), strict=True):
+                        if place is not None:
+                            values[place] = part
+                    for slot in dead:
+                        values[slot] = None
+            # Data can be at fault in a valid program (a token outside the vocabulary); torch reports that by
+            # whichever exception the operation raises.
+            except Exception as error:
+                raise RuntimeFailure(f"Node '{node}' failed: {first_line(error)}", field=node) from error
         return values
 
 
@@ -148,6 +154,7 @@ def optimizer_zeros(program: Program) -> State:
 
 _Getter: TypeAlias = Callable[[list[Any]], Any]
 _Instruction: TypeAlias = tuple[
+    str,  # the node's name
     Callable[..., Any],  # the torch operation
     list[Any],  # positional arguments, None where a value goes
     list[tuple[int, _Getter]],  # which value goes where
@@ -180,7 +187,7 @@ def _instruction(node: Node, slot_of: Mapping[str, int], dead: list[int]) -> _In
     ]
     template = [None if _has_ref(argument) else argument for argument in positional]
     outputs = [slot_of[value.name] if value is not None else None for value in node.outputs]
-    return op.call, template, fills, keywords, outputs, dead
+    return node.name, op.call, template, fills, keywords, outputs, dead
 
 
 def _has_ref(argument: object) -> bool:

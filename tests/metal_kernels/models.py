@@ -17,9 +17,9 @@ class Mlp(nn.Sequential):
 class Cnn(nn.Module):
     """Convolution, batch norm with running statistics, max and average pooling; 8x8 images, 10 classes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, bias: bool = True) -> None:
         super().__init__()
-        self.first = nn.Conv2d(1, 8, 3, padding=1)
+        self.first = nn.Conv2d(1, 8, 3, padding=1, bias=bias)
         self.first_norm = nn.BatchNorm2d(8)
         self.second = nn.Conv2d(8, 16, 3, padding=1, bias=False)
         self.second_norm = nn.BatchNorm2d(16)
@@ -32,11 +32,11 @@ class Cnn(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, *, bias: bool) -> None:
         super().__init__()
         self.heads = heads
         self.attention_norm = nn.LayerNorm(width)
-        self.qkv = nn.Linear(width, 3 * width)
+        self.qkv = nn.Linear(width, 3 * width, bias=bias)
         self.mix = nn.Linear(width, width)
         self.mlp_norm = nn.LayerNorm(width)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
@@ -53,13 +53,13 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     """Causal attention, layer norm, an output matrix tied to the embedding; 8 tokens, a vocabulary of 17."""
 
-    def __init__(self, vocabulary: int = 17, length: int = 8, width: int = 16, layers: int = 2) -> None:
+    def __init__(self, *, bias: bool = True) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(vocabulary, width)
-        self.positions = nn.Embedding(length, width)
-        self.blocks = nn.Sequential(*(Block(width, heads=2) for _ in range(layers)))
-        self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.tokens = nn.Embedding(17, 16)
+        self.positions = nn.Embedding(8, 16)
+        self.blocks = nn.Sequential(*(Block(16, heads=2, bias=bias) for _ in range(2)))
+        self.norm = nn.LayerNorm(16)
+        self.head = nn.Linear(16, 17, bias=False)
         self.head.weight = self.tokens.weight
 
     def forward(self, indices: Tensor) -> Tensor:
