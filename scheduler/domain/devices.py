@@ -79,6 +79,13 @@ def on_disconnected(turn: Turn, event: DeviceDisconnected) -> None:
             turn.state.resume_by[lease.id] = ResumeBy(turn.now + RESUME_GRACE, blamed=True)
 
 
+def on_leaving(turn: Turn, device_id: UUID) -> None:
+    """A device shuts down: it gets nothing more on this socket, and is welcome when it is back."""
+    device = turn.state.devices.get(device_id)
+    if device is not None:
+        turn.state.devices[device_id] = replace(device, leaving=True)
+
+
 def on_blocked(turn: Turn, event: DeviceBlocked) -> None:
     _block(turn, event.device_id, event.blocked)
 

@@ -43,9 +43,10 @@ def pending_shards(state: State) -> dict[UUID, list[ShardState]]:
 
 
 def is_free(turn: Turn, device: DeviceState) -> bool:
-    """Whether a device may be given work now: not blocked, not benched, and without a live lease."""
+    """Whether a device may be given work now: not blocked, leaving or benched, and without a lease."""
     return (
         device.blocked is None
+        and not device.leaving
         and not turn.state.live_leases_of_device.of(device.id)
         and not standing.is_benched(turn.state.standing(device.id), turn.now)
     )

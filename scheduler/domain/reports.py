@@ -1,7 +1,7 @@
 """What devices report of their leases, and what the check of a result says. Each report may come more than once."""
 
 from common.money import metered_gpu_us, price_microusd
-from scheduler.domain import leases, rounds, runs, standing
+from scheduler.domain import devices, leases, rounds, runs, standing
 from scheduler.domain.events import BLAMED, LeaseHandedBack, LeaseProgress, ResultChecked, ResultReported
 from scheduler.domain.state import LeaseState
 from scheduler.domain.transitions import UNDER_WAY, LeasePhase, ShardPhase
@@ -29,7 +29,9 @@ def on_handed_back(turn: Turn, event: LeaseHandedBack) -> None:
     if event.reason in BLAMED:
         standing.blame(turn, event.device_id)
         runs.end_if_shard_keeps_failing(turn, lease)
-    elif event.reason != "shutdown":  # after which it is gone, and welcome when it is back
+    elif event.reason == "shutdown":
+        devices.on_leaving(turn, event.device_id)
+    else:
         standing.rest(turn, event.device_id)
     if event.reason == "too_big":
         turn.state.too_big.add((event.device_id, lease.run_id))

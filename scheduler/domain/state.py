@@ -117,6 +117,7 @@ class DeviceState:
     memory_bytes: int  # 0: unknown
     blocked: BlockReason | None
     cached: frozenset[str]
+    leaving: bool = False  # it has said that it shuts down
 
 
 @dataclass(frozen=True, slots=True)
