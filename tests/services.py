@@ -28,8 +28,8 @@ def missing_servers(names: tuple[str, ...]) -> str | None:
     missing = [name for name in names or tuple(ADDRESSES) if not _listens(ADDRESSES[name])]
     if not missing:
         return None
-    places = ", ".join(f"{name} at {_host_and_port(ADDRESSES[name])}" for name in missing)
-    return f"nothing listens for {places}: start it, or name another in TEST_<SERVER>_URL"
+    places = ", ".join("{} at {}:{}".format(name, *_host_and_port(ADDRESSES[name])) for name in missing)
+    return f"no server listens for {places}: start it, or name another in TEST_<SERVER>_URL"
 
 
 def run_on_postgresql(*paths: str) -> None:

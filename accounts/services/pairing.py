@@ -77,9 +77,8 @@ def device_pair(
         )
     with transaction.atomic():
         claimed = _claim_code(code, now)
-        owner = User.objects.select_for_update().get(
-            id=claimed.owner_id
-        )  # one new device of an owner at a time
+        # One new device of an owner at a time, so that the bound holds and the nightly windows are made once.
+        owner = User.objects.select_for_update().get(id=claimed.owner_id)
         device = _create_device(
             owner=owner,
             name=name,

@@ -2,7 +2,7 @@
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
+from django.core.validators import MaxLengthValidator, validate_email
 from django.db import IntegrityError, transaction
 
 from accounts.errors import EmailTaken, InvalidEmail, WeakPassword
@@ -11,12 +11,15 @@ from accounts.selectors import devices_of
 from accounts.services.checks import checked_time_zone
 from accounts.services.news import publish_device_news
 
+EMAIL_MAX_LENGTH = 254  # of RFC 5321, and of the column
+
 
 def user_sign_up(*, email: str, password: str, time_zone: str) -> User:
     """Make a person. Raises InvalidEmail, EmailTaken, WeakPassword or UnknownTimeZone."""
     email = User.objects.normalize_email(email.strip())
     try:
         validate_email(email)
+        MaxLengthValidator(EMAIL_MAX_LENGTH)(email)
     except ValidationError:
         raise InvalidEmail("Give an e-mail address such as ada@example.org.", field="email") from None
     time_zone = checked_time_zone(time_zone)

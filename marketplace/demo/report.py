@@ -12,7 +12,7 @@ from scheduler.models import Lease
 
 
 class RoundRow(msgspec.Struct, frozen=True):
-    index: int
+    number: int
     training_loss: float | None
     validation_loss: float | None
     validation_accuracy: float | None
@@ -58,7 +58,7 @@ def report_make(
     server_peak_memory_bytes: int,
     wall_s: float,
 ) -> Report:
-    row = Job.objects.get(id=job["id"])
+    row = Job.objects.get(id=job["job"]["id"])
     leases = Lease.objects.filter(shard__round__run_id=row.run_id)
     accepted = leases.filter(state=Lease.State.ACCEPTED).aggregate(
         shards=Count("id"),
@@ -69,10 +69,10 @@ def report_make(
     )
     rounds = [r for r in job["rounds"] if r["state"] == "closed"]
     return Report(
-        state=job["state"],
+        state=job["job"]["state"],
         rounds=len(rounds),
         round_rows=[
-            RoundRow(r["index"], r["training_loss"], r["validation_loss"], r["validation_metric"])
+            RoundRow(r["number"], r["training_loss"], r["validation_loss"], r["validation_metric"])
             for r in rounds
         ],
         shards_accepted=accepted["shards"],

@@ -50,7 +50,7 @@ def tell(site: Site, *, folder: Path, cleanup: ExitStack, started: float) -> Rep
         killed_device=VICTIM,
         earnings_microusd={owner.email: earnings_balance(owner.user)},
         fees_microusd=fees_balance(),
-        wallet_microusd=wallet["balance_microusd"],
+        wallet_microusd=wallet["wallet_microusd"],
         ledger_check=_ledger_check(),
         model_path=str(model_path),
         server_peak_memory_bytes=site.peak_memory_bytes,
@@ -93,9 +93,10 @@ def _post_job(client: Client, digits: Digits, folder: Path) -> str:
     dataset = client.upload("datasets/", file=path, fields={"name": "Handwritten digits"})
     print(f"\nThe buyer uploads {path.name}: {dataset['rows']} rows, {dataset['classes']} classes")
     job = client.post("jobs/", {**JOB, "dataset": dataset["id"]})
-    low, high, hold = (format_usd(job[f"{k}_microusd"]) for k in ("quote_low", "quote_high", "hold"))
+    quote = job["quote"]
+    low, high, hold = (format_usd(quote[f"{figure}_microusd"]) for figure in ("low", "high", "hold"))
     print(
-        f"and posts a job: {job['rounds_planned']} rounds, quoted {low} to {high}; {hold} is held on confirmation\n"
+        f"and posts a job: {quote['rounds']} rounds, quoted {low} to {high}; {hold} is held on confirmation\n"
     )
     client.post(f"jobs/{job['id']}/confirm/")
     return str(job["id"])
@@ -121,7 +122,7 @@ def _follow(site: Site, client: Client, job_id: str, devices: dict[str, DevicePr
             bar.write(
                 f"  {VICTIM} dies in the middle of round {len(rounds) + 1}; its work goes to the others"
             )
-        if job["state"] != "running":
+        if job["job"]["state"] != "running":
             bar.close()
             return job
         time.sleep(POLL_S)

@@ -195,7 +195,11 @@ def _quiet_tracing() -> Iterator[None]:
     mkldnn = torch.backends.mkldnn.enabled
     torch.backends.mkldnn.enabled = False
     try:
-        with torch.random.fork_rng(devices=[]), fx_traceback.preserve_node_meta(), sdpa_kernel(SDPBackend.MATH):
+        with (
+            torch.random.fork_rng(devices=[]),
+            fx_traceback.preserve_node_meta(),
+            sdpa_kernel(SDPBackend.MATH),
+        ):
             yield
     finally:
         torch.backends.mkldnn.enabled = mkldnn

@@ -70,8 +70,8 @@ IDENTITIES: Final = frozenset(
     f"aten.{name}" for name in ("alias.default", "detach.default", "clone.default", "lift_fresh_copy.default")
 )
 
-# Their result is one number everywhere; None stands for the argument that says which. Memory that torch leaves
-# unwritten is zeros here, so that every runtime agrees.
+# Their result is one number everywhere; None stands for the argument that says which. Memory that torch does
+# not write is zeros here, so that every runtime agrees.
 FILLS: Final[dict[str, int | None]] = {
     "aten.empty.memory_format": 0,
     "aten.empty_like.default": 0,

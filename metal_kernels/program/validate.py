@@ -36,6 +36,7 @@ from metal_kernels.program.graph import (
 from metal_kernels.program.ops import OPS, Op
 from metal_kernels.program.rules import broken_rule
 
+SCALARS: Final = ("lr", "step")
 MAX_EXACT_INTEGER: Final = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
 
@@ -253,6 +254,10 @@ def _check_roles(graph: Graph, known: _Scope) -> None:
             raise BadReference(
                 f"The input '{entry.role} {entry.key}' is given twice or out of place.", field=entry.key
             )
+        if entry.role == "target" and entry.key != "target":
+            raise BadReference("The target's key is 'target'.", field=entry.key)
+        if entry.role == "scalar" and (entry.key not in SCALARS or entry.value.shape):
+            raise BadReference(f"A scalar's key is one of {', '.join(SCALARS)}.", field=entry.key)
         state[entry.role, entry.key] = entry.value
     returned: set[tuple[str, str]] = set()
     for output in graph.outputs:

@@ -51,5 +51,5 @@ def pair() -> Callable[..., Device]:
 
 
 @pytest.fixture
-def phone(ada, pair) -> Device:
+def phone(ada: User, pair: Callable[..., Device]) -> Device:
     return pair(ada)

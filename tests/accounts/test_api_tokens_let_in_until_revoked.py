@@ -1,5 +1,6 @@
 """API tokens: shown once, kept as a digest, limited to scopes, revocable."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,14 +14,16 @@ from accounts.errors import (
     LimitError,
     UnknownScope,
 )
-from accounts.models import ApiToken
+from accounts.models import ApiToken, User
 from accounts.services import api_token_authenticate, api_token_create, api_token_revoke
 from accounts.services.tokens import MAX_TOKENS
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-def create(user, name="laptop", scopes=("jobs:read",)):
+def create(
+    user: User, name: str = "laptop", scopes: Collection[str] = ("jobs:read",)
+) -> tuple[ApiToken, str]:
     return api_token_create(user=user, name=name, scopes=scopes)
 
 

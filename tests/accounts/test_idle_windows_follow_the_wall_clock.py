@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from accounts.domain.windows import NIGHTLY, Window, is_open, next_change, window_words
 
 BERLIN = ZoneInfo("Europe/Berlin")
-MONDAY, FRIDAY, SUNDAY = 0, 4, 6
+MONDAY, FRIDAY, SATURDAY, SUNDAY = 0, 4, 5, 6
 MINUTE = timedelta(minutes=1)
 
 # Each with a clock change nearby: forward and back, by half an hour, at midnight, a whole day skipped, none at all.
@@ -23,6 +23,7 @@ ODD_ZONES_AND_DAYS = [
     ("Australia/Lord_Howe", datetime(2026, 10, 3, tzinfo=UTC)),
     ("America/Havana", datetime(2025, 11, 1, tzinfo=UTC)),
     ("America/Santiago", datetime(2026, 9, 5, tzinfo=UTC)),
+    ("America/Goose_Bay", datetime(2010, 11, 6, tzinfo=UTC)),
     ("Pacific/Apia", datetime(2011, 12, 29, tzinfo=UTC)),
     ("Asia/Kathmandu", datetime(2026, 6, 1, tzinfo=UTC)),
 ]
@@ -79,9 +80,9 @@ def test_a_window_across_the_repeated_hour_is_an_hour_longer():
     assert open_time(window, BERLIN, berlin(2026, 10, 25, 0), hours=25) == timedelta(hours=5)
 
 
-@pytest.mark.parametrize(("evening", "hours"), [((2026, 3, 28), 8), ((2026, 10, 24), 10), ((2026, 6, 6), 9)])
-def test_an_overnight_window_keeps_its_wall_clock_ends_whatever_the_night(evening, hours):
-    opens = next_change(NIGHTLY, BERLIN, berlin(*evening, 12))
+@pytest.mark.parametrize(("month", "day", "hours"), [(3, 28, 8), (10, 24, 10), (6, 6, 9)])
+def test_an_overnight_window_keeps_its_wall_clock_ends_whatever_the_night(month, day, hours):
+    opens = next_change(NIGHTLY, BERLIN, berlin(2026, month, day, 12))
     assert opens is not None
     closes = next_change(NIGHTLY, BERLIN, opens)
     assert closes is not None
@@ -111,6 +112,18 @@ def test_a_window_within_the_repeated_hour_is_open_both_times():
     assert is_open(window, BERLIN, first)
     assert is_open(window, BERLIN, second)
     assert not is_open(window, BERLIN, first + timedelta(minutes=30))
+    closed = next_change(window, BERLIN, first)
+    assert closed == berlin(2026, 10, 25, 2, 50)
+    assert next_change(window, BERLIN, closed) == berlin(2026, 10, 25, 2, 10, fold=1)
+
+
+def test_a_clock_that_goes_back_over_midnight_repeats_the_day_before():
+    """Goose Bay went back from Sunday 00:01 to Saturday 23:01, so Saturday's last hour came twice."""
+    goose_bay = ZoneInfo("America/Goose_Bay")
+    window = [Window(SATURDAY, time(23, 30), time(23, 45))]
+    just_after_midnight = datetime(2010, 11, 7, 0, 0, 30, tzinfo=goose_bay).astimezone(UTC)
+    again = datetime(2010, 11, 6, 23, 30, fold=1, tzinfo=goose_bay).astimezone(UTC)
+    assert next_change(window, goose_bay, just_after_midnight) == again
 
 
 def test_a_window_on_a_day_that_a_country_skipped_does_not_happen():
@@ -150,7 +163,8 @@ def test_words_say_when_a_window_changes(windows, now, words):
 
 # ---- against a slow model that shares nothing with the code -----------------------------------------------------
 
-minutes_of_day = st.integers(0, 24 * 60 - 1).map(lambda m: time(m // 60, m % 60))
+# Half of them in the small hours, where clocks change.
+minutes_of_day = (st.integers(0, 24 * 60 - 1) | st.integers(0, 4 * 60)).map(lambda m: time(m // 60, m % 60))
 some_windows = st.lists(st.builds(Window, st.integers(0, 6), minutes_of_day, minutes_of_day), max_size=5)
 
 

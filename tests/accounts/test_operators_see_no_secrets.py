@@ -1,15 +1,18 @@
 """The admin site: people, devices and tokens, with actions that go through the services."""
 
+from typing import Any
+
 import pytest
 from django.contrib import admin
+from django.db.models import Model
+from django.test import Client
 from django.urls import include, path
 
 from accounts.models import ApiToken, Device, DeviceNews, User
 from accounts.services import api_token_create, device_remove
 from tests.accounts.conftest import PASSWORD
-from tests.accounts.urls import urlpatterns as accounts_urls
 
-urlpatterns = [path("admin/", admin.site.urls), path("", include(accounts_urls))]
+urlpatterns = [path("admin/", admin.site.urls), path("", include("tests.accounts.urls"))]
 
 
 @pytest.fixture
@@ -19,7 +22,7 @@ def operator(client, settings, db):
     return client
 
 
-def run_action(operator, model, action, *rows):
+def run_action(operator: Client, model: str, action: str, *rows: Model) -> Any:
     address = f"/admin/accounts/{model}/"
     return operator.post(address, {"action": action, "_selected_action": [row.pk for row in rows]})
 

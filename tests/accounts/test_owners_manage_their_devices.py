@@ -1,6 +1,7 @@
 """Rename, pause, resume, policy, remove: each is its owner's alone, and news where work may be affected."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -20,7 +21,12 @@ from accounts.services import (
 )
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
-POLICY = {"battery_floor_percent": 50, "charging_only": False, "wifi_only": False, "too_hot_celsius": 45}
+POLICY: dict[str, Any] = {
+    "battery_floor_percent": 50,
+    "charging_only": False,
+    "wifi_only": False,
+    "too_hot_celsius": 45,
+}
 
 OWNERS_ACTIONS = {
     "rename": lambda owner, device: device_rename(owner=owner, device_id=device.id, name="Mine"),
@@ -96,7 +102,7 @@ def test_a_removed_device_is_gone_from_lists_but_known_as_removed(ada, phone, ne
 def test_news_wakes_the_dispatcher_once_it_is_committed(
     ada, phone, monkeypatch, django_capture_on_commit_callbacks
 ):
-    woken = []
+    woken: list[str] = []
     monkeypatch.setattr("common.wake.wake", woken.append)
     with django_capture_on_commit_callbacks(execute=True):
         device_pause(owner=ada, device_id=phone.id)

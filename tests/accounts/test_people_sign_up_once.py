@@ -27,6 +27,7 @@ def test_a_new_person_can_log_in_with_any_letter_case():
     [
         ({"email": "cleo"}, InvalidEmail, "email"),
         ({"email": ""}, InvalidEmail, "email"),
+        ({"email": f"c@{'a' * 60}.{'b' * 60}.{'c' * 60}.{'d' * 60}.{'e' * 20}.org"}, InvalidEmail, "email"),
         ({"password": "short"}, WeakPassword, "password"),
         ({"password": "1234567890123"}, WeakPassword, "password"),
         ({"password": "cleo@example.org"}, WeakPassword, "password"),

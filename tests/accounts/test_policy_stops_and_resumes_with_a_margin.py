@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, time
 from itertools import pairwise
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.domain.policy import Readings, block_words, decide, resume_battery_percent, resume_celsius
-from accounts.domain.profile import DeviceProfile, Policy
+from accounts.domain.profile import DeviceProfile, DeviceState, Policy
 from accounts.domain.windows import NIGHTLY, Window
 
 NIGHT = datetime(2026, 6, 1, 23, tzinfo=UTC)
@@ -19,7 +20,9 @@ ALWAYS = tuple(Window(weekday, time(0), time(0)) for weekday in range(7))
 WELL = Readings(battery_percent=90, charging=True, network="wifi", temperature_celsius=30, thermal="nominal")
 
 
-def profile(*, state="active", windows=NIGHTLY, **policy) -> DeviceProfile:
+def profile(
+    *, state: DeviceState = "active", windows: tuple[Window, ...] = NIGHTLY, **policy: Any
+) -> DeviceProfile:
     return DeviceProfile(
         id=UUID(int=1),
         owner_id=1,
@@ -32,19 +35,21 @@ def profile(*, state="active", windows=NIGHTLY, **policy) -> DeviceProfile:
     )
 
 
-def blocked(readings=WELL, *, before=None, now=NIGHT, **facts):
+def blocked(
+    readings: Readings = WELL, *, before: str | None = None, now: datetime = NIGHT, **facts: Any
+) -> str | None:
     return decide(profile=profile(**facts), readings=readings, now=now, blocked_before=before)
 
 
-def states_over(many_readings, **facts) -> list[str | None]:
+def states_over(many_readings: list[Readings], **facts: Any) -> list[str | None]:
     """The answers to readings in a row, each told what the one before was; the first is 'may work'."""
-    states = [None]
+    states: list[str | None] = [None]
     for readings in many_readings:
         states.append(blocked(readings, before=states[-1], **facts))
     return states
 
 
-def changes(states) -> int:
+def changes(states: list[str | None]) -> int:
     return sum(a != b for a, b in pairwise(states))
 
 
@@ -154,7 +159,7 @@ def test_a_temperature_flickering_at_its_limit_changes_the_state_once_at_most(li
 def test_a_battery_flickering_where_it_resumes_changes_the_state_once_at_most(floor, flicker):
     resume = resume_battery_percent(Policy(battery_floor_percent=floor))
     readings = [Readings(battery_percent=min(100, resume + d)) for d in flicker]
-    states = ["battery_low"]
+    states: list[str | None] = ["battery_low"]
     for r in readings:
         states.append(blocked(r, before=states[-1], battery_floor_percent=floor))
     assert changes(states) <= 1

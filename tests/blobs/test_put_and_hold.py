@@ -149,3 +149,13 @@ def test_a_put_that_is_rolled_back_can_be_put_again():
     assert not Blob.objects.exists()
     blob_put(data=CONTENT, holder="dataset:1")
     assert blob_bytes(SHA256, max_bytes=len(CONTENT)) == CONTENT
+
+
+def test_a_disk_that_is_full_leaves_no_row_without_a_file(monkeypatch):
+    def full(content: store.Incoming) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(store, "place", full)
+    with pytest.raises(OSError, match="no space left"):
+        blob_put(data=CONTENT, holder="dataset:1")
+    assert not Blob.objects.exists()

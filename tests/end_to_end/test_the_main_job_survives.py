@@ -49,9 +49,9 @@ def test_a_job_outlives_a_killed_device_and_a_killed_server_and_is_paid_once(wor
         wait_until(lambda: len(closed_rounds()) >= 4, world=world)
         world.site.kill()
         world.site.start()
-        ended = wait_until(lambda: (now := job())["state"] != "running" and now, world=world)
+        ended = wait_until(lambda: (now := job())["job"]["state"] != "running" and now, world=world)
 
-        assert ended["state"] == "finished", ended
+        assert ended["job"]["state"] == "finished", ended
         assert len([r for r in ended["rounds"] if r["state"] == "closed"]) == ended["rounds_planned"]
         best = max(r["validation_metric"] for r in ended["rounds"])
         assert best >= 0.9
@@ -66,7 +66,7 @@ def test_a_job_outlives_a_killed_device_and_a_killed_server_and_is_paid_once(wor
     accepted, twice, charged, spent = (int(n) for n in story.stdout.split())
     assert twice == 0
     assert accepted > 0
-    assert charged == spent == 20_000_000 - wallet["balance_microusd"]
+    assert charged == spent == 20_000_000 - wallet["wallet_microusd"]
 
 
 # Accepted leases, shards accepted more than once, money charged for leases, money charged in the ledger.

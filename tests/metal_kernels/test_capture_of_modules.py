@@ -59,7 +59,10 @@ MODULES = {
     "gru": (Recurrent(), SEQUENCES),
     "transformer": (nn.TransformerEncoderLayer(6, 2, 12, dropout=0.0, batch_first=True), SEQUENCES),
     "conv1d": (nn.Sequential(nn.Conv1d(5, 4, 3), nn.SiLU(), nn.AvgPool1d(2)), SEQUENCES),
-    "grouped conv": (nn.Conv2d(4, 8, 3, groups=4, dilation=2, padding="same", padding_mode="circular"), IMAGES),
+    "grouped conv": (
+        nn.Conv2d(4, 8, 3, groups=4, dilation=2, padding="same", padding_mode="circular"),
+        IMAGES,
+    ),
     "transposed conv": (nn.Sequential(nn.ConvTranspose2d(4, 3, 2, 2), nn.MaxPool2d(3, 2, 1)), IMAGES),
     "adaptive pooling": (nn.Sequential(nn.Conv2d(4, 4, 1), nn.AdaptiveAvgPool2d(3)), IMAGES),
     "stateless batch norm": (

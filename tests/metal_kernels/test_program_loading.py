@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -214,7 +215,9 @@ def other_gradient(graph: Graph) -> None:
     node_of(graph, "aten.convolution_backward.default")["args"]["padding"] = [0, 0]
 
 
-@pytest.mark.parametrize("edit", [foreign_pooling_indices, other_pooling, no_groups, no_stride, other_gradient])
+@pytest.mark.parametrize(
+    "edit", [foreign_pooling_indices, other_pooling, no_groups, no_stride, other_gradient]
+)
 def test_arguments_that_a_kernel_would_trust_are_checked(cnn_program, edit):
     with pytest.raises(SpecMismatch):
         program_loads(edited(cnn_program, edit))
@@ -256,10 +259,14 @@ def test_a_forward_program_takes_no_target_and_a_training_step_returns_a_loss(ml
     with pytest.raises(BadReference):
         program_loads(edited(mlp_forward, lambda graph: graph["inputs"][-1].update(role="target")))
     with pytest.raises(ProgramFormatError):
-        program_loads(edited(mlp_program, lambda graph: graph.update(kind="forward", inputs=graph["inputs"])))
+        program_loads(edited(mlp_forward, lambda graph: graph.update(kind="training_step")))
+    with pytest.raises(BadReference):
+        program_loads(edited(mlp_program, lambda graph: graph["inputs"][-1].update(key="epoch")))
 
 
-_fuzzing = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_fuzzing = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @_fuzzing
@@ -269,16 +276,17 @@ def test_flipped_and_cut_bytes_raise_nothing_but_program_errors(mlp_forward, dat
     for _ in range(data.draw(st.integers(1, 4))):
         original[data.draw(st.integers(0, len(original) - 1))] = data.draw(st.integers(0, 255))
     end = data.draw(st.one_of(st.just(len(original)), st.integers(0, len(original))))
-    try:
+    with suppress(ProgramError):
         loaded = program_loads(bytes(original[:end]))
-    except ProgramError as error:
-        assert error.message
-    else:
         assert loaded.graph.nodes
 
 
 _LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 2**40), st.floats(), st.sampled_from(["in0", "v1", "float32", "NaN"])
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 2**40),
+    st.floats(),
+    st.sampled_from(["in0", "v1", "float32", "NaN"]),
 )
 
 
@@ -290,9 +298,6 @@ def test_arbitrary_arguments_raise_nothing_but_program_errors(cnn_program, data)
         name = data.draw(st.sampled_from(sorted(node["args"])))
         node["args"][name] = data.draw(st.one_of(_LEAVES, st.lists(st.integers(-2, 9), max_size=5)))
 
-    try:
+    with suppress(ProgramError):
         loaded = program_loads(edited(cnn_program, edit))
-    except ProgramError as error:
-        assert error.message
-    else:
         assert loaded.graph.nodes

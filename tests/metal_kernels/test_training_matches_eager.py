@@ -1,7 +1,8 @@
 """A captured step, replayed 50 times, trains as torch does: same losses, parameters and running statistics.
 
-Adam divides a gradient by its own size. Where the true gradient is zero (a bias before batch norm, the bias of an
-attention key) it turns rounding noise into full steps, so such biases are left out of the modules for Adam.
+Adam divides a gradient by its own size. Where the true gradient is zero (a bias before batch norm, the bias
+of an attention key) it turns rounding noise into full steps, so such biases are left out of the modules for
+Adam.
 """
 
 from collections.abc import Callable
