@@ -13,18 +13,21 @@ from marketplace.models import Job
 from marketplace.selectors import job_model_sha256
 
 
+def model_file_name(job: Job, model_format: str) -> str:
+    return f"{slugify(job.name) or 'model'}.{model_format}"
+
+
 def model_download(request: HttpRequest, job: Job, model_format: str) -> HttpResponseBase:
     """The model as an attachment, streamed. Raises ModelNotReady."""
     file = blob_open(job_model_sha256(job, model_format))
     length = os.fstat(file.fileno()).st_size
     part = FilePart(file, length=length)
-    file_name = f"{slugify(job.name) or 'model'}.{model_format}"
     return StreamingHttpResponse(
         AsyncFilePart(part) if isinstance(request, ASGIRequest) else part,
         content_type="application/octet-stream",
         headers={
             "Content-Length": str(length),
-            "Content-Disposition": content_disposition_header(True, file_name) or "attachment",
+            "Content-Disposition": content_disposition_header(True, model_file_name(job, model_format)) or "attachment",
             "X-Content-Type-Options": "nosniff",
         },
     )

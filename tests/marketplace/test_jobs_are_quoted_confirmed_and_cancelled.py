@@ -23,6 +23,7 @@ from marketplace.errors import (
     ModelSpecInvalid,
 )
 from marketplace.jobs import programs, services
+from marketplace.jobs.preparation import run_data_prepare
 from marketplace.jobs.services import job_cancel, job_confirm, job_create
 from marketplace.jobs.settings import AdamW, Sgd
 from marketplace.jobs.transitions import TRANSITIONS, job_move
@@ -209,7 +210,7 @@ def test_a_quoted_job_is_cancelled_at_once():
 def test_a_job_cancelled_while_it_is_being_confirmed_keeps_nothing(monkeypatch):
     owner = buyer()
     job = quoted_job(owner)
-    original = services.run_data_prepare
+    original = run_data_prepare
 
     def overtaken(job):
         data = original(job)
@@ -227,7 +228,7 @@ def test_a_job_cancelled_while_it_is_being_confirmed_keeps_nothing(monkeypatch):
 def test_a_job_confirmed_twice_at_once_starts_one_run(monkeypatch):
     owner = buyer()
     job = quoted_job(owner)
-    original = services.run_data_prepare
+    original = run_data_prepare
 
     def overtaken(job):
         data = original(job)
