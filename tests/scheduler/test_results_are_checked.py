@@ -67,7 +67,9 @@ def test_an_honest_result_is_accepted(engine, work):
     assert verdict(engine, train(work)) is None
     engine.turn(engine.collect())
     assert Lease.objects.get().state == "accepted"
-    assert Lease.objects.get().delta_norm > 0
+    norm = Lease.objects.get().delta_norm
+    assert norm is not None
+    assert norm > 0
 
 
 @pytest.mark.parametrize(
