@@ -37,14 +37,6 @@ STATUS_BY_CODE: dict[str, int] = {
     "too_many_pairing_attempts": 429,
     "api_token_unknown": 401,
     "api_token_revoked": 401,
-    # billing
-    "amount_invalid": 400,
-    "hold_not_found": 404,
-    "hold_released": 409,
-    "idempotency_conflict": 409,
-    "idempotency_key_invalid": 400,
-    "insufficient_funds": 402,
-    "not_an_operator": 403,
     # blobs
     "blob_hash_mismatch": 422,
     "blob_not_found": 404,
@@ -55,13 +47,14 @@ STATUS_BY_CODE: dict[str, int] = {
     "upload_gap": 409,
     "upload_header_invalid": 400,
     "upload_too_big": 413,
-    # scheduler
-    "dispatcher_lock_lost": 503,
-    "diverged": 422,
-    "invalid_transition": 500,
-    "round_unreadable": 500,
-    "run_invalid": 400,
-    "run_not_found": 404,
+    # billing
+    "amount_invalid": 400,
+    "hold_not_found": 404,
+    "hold_released": 409,
+    "idempotency_conflict": 409,
+    "idempotency_key_invalid": 400,
+    "insufficient_funds": 402,
+    "not_an_operator": 403,
     # marketplace
     "budget_too_small": 400,
     "dataset_dtype": 400,
