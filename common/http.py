@@ -55,6 +55,13 @@ STATUS_BY_CODE: dict[str, int] = {
     "idempotency_key_invalid": 400,
     "insufficient_funds": 402,
     "not_an_operator": 403,
+    # scheduler
+    "dispatcher_lock_lost": 503,
+    "diverged": 422,
+    "invalid_transition": 500,
+    "round_unreadable": 500,
+    "run_invalid": 400,
+    "run_not_found": 404,
     # marketplace
     "budget_too_small": 400,
     "dataset_dtype": 400,

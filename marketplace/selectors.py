@@ -5,13 +5,11 @@ import uuid
 from django.db.models import QuerySet
 
 from accounts.models import User
-from marketplace.devices import DeviceView, owner_devices_view
 from marketplace.errors import DatasetNotFound, JobInvalid, JobNotFound, ModelNotReady
 from marketplace.jobs.view import JobView, RoundView, job_view
 from marketplace.models import Dataset, Job
 
 __all__ = [
-    "DeviceView",
     "JobView",
     "RoundView",
     "dataset_of",
@@ -20,7 +18,6 @@ __all__ = [
     "job_of",
     "job_view",
     "jobs_of",
-    "owner_devices_view",
 ]
 
 

@@ -27,7 +27,8 @@ def model_download(request: HttpRequest, job: Job, model_format: str) -> HttpRes
         content_type="application/octet-stream",
         headers={
             "Content-Length": str(length),
-            "Content-Disposition": content_disposition_header(True, model_file_name(job, model_format)) or "attachment",
+            "Content-Disposition": content_disposition_header(True, model_file_name(job, model_format))
+            or "attachment",
             "X-Content-Type-Options": "nosniff",
         },
     )

@@ -1,16 +1,14 @@
-"""What a job's and an owner's page are made of: states in words, why a job waits, what a device does and earns."""
+"""What a job's page is made of: its state in words, why it waits, rounds, spend and pace."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from accounts.models import Device, IdleWindow
-from common.clock import utc_now
 from marketplace.jobs.services import job_cancel
 from marketplace.jobs.settling import settle_pending
 from marketplace.models import Job
-from marketplace.selectors import job_view, owner_devices_view
-from scheduler.models import Lease, Run
+from marketplace.selectors import job_view
+from scheduler.models import Run
 from tests.marketplace.cast import (
     buyer,
     dataset_of_numbers,
@@ -19,13 +17,10 @@ from tests.marketplace.cast import (
     quoted_job,
     round_closes,
     run_ends,
-    run_of,
 )
 
 pytestmark = pytest.mark.django_db
-# A Tuesday.
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
-MIDNIGHT = datetime(2026, 3, 3, 23, tzinfo=UTC)
 
 
 def test_a_quoted_job_waits_for_its_buyer():
@@ -79,57 +74,3 @@ def test_a_cancelled_job_stops_then_settles_then_ends():
     job.refresh_from_db()
     view = job_view(job)
     assert (view.state_words, view.eta, view.hold_left_microusd) == ("cancelled", None, 0)
-
-
-def device_of(owner, **changes) -> Device:
-    """A device with a window from 22:00 to 07:00 every night, UTC."""
-    for weekday in range(7):
-        IdleWindow.objects.create(owner=owner, weekday=weekday, starts="22:00", ends="07:00")
-    return Device.objects.create(owner=owner, name="Ann's phone", public_key=bytes(32), **changes)
-
-
-def test_a_device_outside_its_window_says_when_it_opens():
-    ann = person("ann")
-    device_of(ann)
-    (view,) = owner_devices_view(ann, now=NOON)
-    assert view.state_words == "outside its idle windows: opens at 22:00"
-    assert view.window_words == "opens at 22:00"
-
-
-def test_a_device_in_its_window_is_ready_and_a_paused_one_is_not():
-    ann = person("ann")
-    device = device_of(ann)
-    assert owner_devices_view(ann, now=MIDNIGHT)[0].state_words == "ready for work"
-    Device.objects.filter(pk=device.pk).update(state=Device.State.PAUSED)
-    assert owner_devices_view(ann, now=MIDNIGHT)[0].state_words == "paused by its owner"
-
-
-def test_a_device_at_work_shows_its_step_and_nothing_of_the_buyer():
-    ann = person("ann")
-    device = device_of(ann)
-    job = priced_job(buyer(), name="secret project")
-    round_closes(job, {ann: 0})
-    Lease.objects.update(device_id=device.id, state=Lease.State.RUNNING, step=120, ended_at=None)
-    (view,) = owner_devices_view(ann)
-    assert view.state_words == f"training, step 120 of {run_of(job).local_steps}"
-    assert "secret" not in repr(view)
-
-
-def test_a_device_shows_what_it_earned_lately_once_that_is_posted():
-    ann, ben = person("ann"), person("ben")
-    device = device_of(ann)
-    job = priced_job(buyer())
-    round_closes(job, {ann: 100, ben: 50})
-    Lease.objects.filter(owner_id=ann.pk).update(device_id=device.id)
-    assert owner_devices_view(ann)[0].earned_microusd == 0
-    settle_pending()
-    (view,) = owner_devices_view(ann)
-    assert (view.earned_microusd, view.accepted, view.gpu_seconds) == (80, 1, 2.0)
-    assert owner_devices_view(ann, now=utc_now() + timedelta(hours=25))[0].earned_microusd == 0
-
-
-def test_removed_devices_and_other_owners_devices_are_not_shown():
-    ann, ben = person("ann"), person("ben")
-    device_of(ann, state=Device.State.REMOVED)
-    assert owner_devices_view(ann) == []
-    assert owner_devices_view(ben) == []
