@@ -1,5 +1,5 @@
-"""Turns the scheduler's news into money and models: charges by round, and at the end the rest of the hold and the
-trained model.
+"""Turns the scheduler's news into money and models: round by round charges, at the end the model and the rest of
+the hold.
 
 Every step may be repeated: charges and releases move money once, blobs are named by their content, and a piece of
 news is deleted in the transaction that holds its last effect. So a process may die between any two steps, and
@@ -14,7 +14,7 @@ from django.db import transaction
 
 from billing.services import Charge, hold_charge, hold_release
 from blobs.selectors import blob_bytes
-from blobs.services import blob_put, blob_release
+from blobs.services import blob_hold, blob_put, blob_release
 from common.clock import utc_now
 from marketplace.catalogue.builder import MAX_PARAMETERS
 from marketplace.jobs.artefacts import model_pt2
@@ -73,19 +73,22 @@ def _run_ended(news: RunNews) -> bool:
         hold_release(reference=job.reference)
     model = _model_store(job, run)
     with transaction.atomic():
-        if not _claim(news):
-            return False
-        job_move(
-            job_id=job.pk,
-            source=Job.State.RUNNING,
-            target=_ENDS[Run.State(run.state)],
-            ended_at=utc_now(),
-            ended_because=run.ended_because,
-            ended_message=run.ended_message,
-            **model,
-        )
+        claimed = _claim(news)
+        if claimed:
+            job_move(
+                job_id=job.pk,
+                source=Job.State.RUNNING,
+                target=_ENDS[Run.State(run.state)],
+                ended_at=utc_now(),
+                ended_because=run.ended_because,
+                ended_message=run.ended_message,
+                **model,
+            )
+            for sha256 in model.values():
+                blob_hold(sha256=sha256, holder=job.model_holder)
+        # All that only the run needed; of one who came too late, the model too.
         blob_release(holder=job.reference)
-    return True
+    return claimed
 
 
 _HANDLERS: dict[str, Callable[[RunNews], bool]] = {"round_closed": _round_closed, "run_ended": _run_ended}
@@ -119,13 +122,11 @@ def _charge(job: Job, run: Run, round_indices: Iterable[int]) -> None:
 
 
 def _model_store(job: Job, run: Run) -> dict[str, str]:
-    """The trained model in both forms, by field of the job; none if no round was ever done."""
+    """The trained model in both forms, by field of the job and held with the run's data; none without a round."""
     if run.params_sha256 == run.initial_params_sha256:
         return {}
     parameters = blob_bytes(run.params_sha256, max_bytes=MAX_PARAMETERS_BYTES)
-    holder = job.model_holder
-    blob_release(holder=holder)  # of what an attempt that died may have left
     return {
-        "model_safetensors_sha256": blob_put(data=parameters, holder=holder).sha256,
-        "model_pt2_sha256": blob_put(data=model_pt2(job, parameters), holder=holder).sha256,
+        "model_safetensors_sha256": blob_put(data=parameters, holder=job.reference).sha256,
+        "model_pt2_sha256": blob_put(data=model_pt2(job, parameters), holder=job.reference).sha256,
     }

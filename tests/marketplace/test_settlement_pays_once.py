@@ -22,6 +22,7 @@ from blobs.selectors import blob_bytes, blob_open
 from common import wake
 from marketplace.catalogue.specs import Cnn
 from marketplace.jobs import settling
+from marketplace.jobs.artefacts import model_pt2
 from marketplace.jobs.services import job_cancel
 from marketplace.jobs.settling import settle_pending
 from marketplace.models import Job
@@ -157,7 +158,7 @@ def test_the_exported_model_has_the_last_round_s_parameters():
     torch.testing.assert_close(exported(job)(x), expected)
 
 
-STEPS = ["_claim", "_charge", "hold_release", "_model_store", "job_move", "blob_release"]
+STEPS = ["_claim", "_charge", "hold_release", "_model_store", "job_move", "blob_hold", "blob_release"]
 
 
 class Killed(Exception):
@@ -196,6 +197,27 @@ def test_processes_that_die_one_after_another_at_every_step_pay_once_in_all(mome
     assert list(exported(job)(torch.randn(3, 4)).shape) == [3, 2]
     assert BlobHold.objects.filter(holder=job.model_holder).count() == 2
     assert ledger_differences() == []
+
+
+def test_of_two_that_settle_one_end_at_once_the_first_one_s_model_is_kept(monkeypatch):
+    bea, ann = buyer(), person("ann")
+    job = priced_job(bea)
+    round_closes(job, {ann: 100})
+    run_ends(job)
+    original = model_pt2
+
+    def overtaken(job, parameters):
+        monkeypatch.setattr(settling, "model_pt2", original)
+        settle_pending()
+        return b"another file of the same model"
+
+    monkeypatch.setattr(settling, "model_pt2", overtaken)
+    settle_pending()
+    job.refresh_from_db()
+    assert list(exported(job)(torch.randn(3, 4)).shape) == [3, 2]
+    held = set(BlobHold.objects.filter(holder__startswith=job.reference).values_list("blob_id", flat=True))
+    assert held == {job.model_safetensors_sha256, job.model_pt2_sha256}
+    assert earnings_balance(ann) == 80
 
 
 def test_one_job_s_trouble_holds_up_no_other_s(monkeypatch, caplog):
