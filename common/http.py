@@ -62,6 +62,23 @@ STATUS_BY_CODE: dict[str, int] = {
     "round_unreadable": 500,
     "run_invalid": 400,
     "run_not_found": 404,
+    # marketplace
+    "budget_too_small": 400,
+    "dataset_dtype": 400,
+    "dataset_in_use": 409,
+    "dataset_labels": 400,
+    "dataset_not_finite": 400,
+    "dataset_not_found": 404,
+    "dataset_shape": 400,
+    "dataset_too_large": 413,
+    "dataset_unreadable": 400,
+    "dataset_unsafe": 400,
+    "job_conflict": 409,
+    "job_invalid": 400,
+    "job_not_found": 404,
+    "model_does_not_fit": 400,
+    "model_invalid": 400,
+    "model_not_ready": 409,
 }
 
 

@@ -1,0 +1,18 @@
+"""The REST API of datasets, the catalogue, jobs and the wallet."""
+
+from django.urls import path
+
+from marketplace.api import datasets, jobs
+
+urlpatterns = [
+    path("datasets/", datasets.DatasetsView.as_view(), name="api-datasets"),
+    path("datasets/<uuid:dataset_id>/", datasets.DatasetView.as_view(), name="api-dataset"),
+    path("models/", jobs.ModelsView.as_view(), name="api-models"),
+    path("jobs/", jobs.JobsView.as_view(), name="api-jobs"),
+    path("jobs/<uuid:job_id>/", jobs.JobView.as_view(), name="api-job"),
+    path("jobs/<uuid:job_id>/confirm/", jobs.JobConfirmView.as_view(), name="api-job-confirm"),
+    path("jobs/<uuid:job_id>/cancel/", jobs.JobCancelView.as_view(), name="api-job-cancel"),
+    path("jobs/<uuid:job_id>/rounds/", jobs.JobRoundsView.as_view(), name="api-job-rounds"),
+    path("jobs/<uuid:job_id>/model/", jobs.JobModelView.as_view(), name="api-job-model"),
+    path("wallet/", jobs.WalletView.as_view(), name="api-wallet"),
+]

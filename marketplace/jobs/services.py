@@ -1,0 +1,191 @@
+"""Jobs: made with a quote, confirmed with a hold, cancelled. How they end is `marketplace.settlement`'s."""
+
+import uuid
+from datetime import datetime
+
+from django.db import transaction
+
+from accounts.models import User
+from billing.domain.rates import RATES
+from billing.services import hold_open
+from blobs.services import blob_put, blob_release
+from common.clock import utc_now
+from marketplace.catalogue.builder import build
+from marketplace.catalogue.specs import spec_to_json
+from marketplace.errors import JobConflict
+from marketplace.jobs.plan import JobPlan, dataset_shape, job_plan, metric_of
+from marketplace.jobs.preparation import RunData, run_data_prepare
+from marketplace.jobs.programs import JobPrograms, RowSpec, programs_capture
+from marketplace.jobs.quote import Quote, quote_make
+from marketplace.jobs.settings import JobSettings, optimizer_to_json, settings_check
+from marketplace.jobs.transitions import job_move
+from marketplace.models import Dataset, Job
+from marketplace.selectors import dataset_of, job_of
+from scheduler.domain.spec import RunSpec
+from scheduler.services import run_cancel, run_start
+
+
+def job_create(*, owner: User, dataset_id: uuid.UUID, settings: JobSettings) -> Job:
+    """Check everything, capture the programs and quote; nothing is held or run yet.
+
+    Raises DatasetNotFound, ModelSpecInvalid, ModelDoesNotFit, JobInvalid or BudgetTooSmall.
+    """
+    settings = settings_check(settings)
+    dataset = dataset_of(owner, dataset_id)
+    plan = job_plan(settings, dataset)
+    programs = _programs(settings, dataset, plan)
+    quote = quote_make(
+        cost=programs.cost,
+        local_steps=settings.local_steps,
+        rounds=plan.rounds,
+        shards_per_round=settings.shards_per_round,
+        rates=RATES,
+        budget_microusd=settings.budget_microusd,
+    )
+    return _store(owner, dataset, settings, plan, programs, quote)
+
+
+def job_confirm(*, owner: User, job_id: uuid.UUID, now: datetime | None = None) -> Job:
+    """Accept a job's quote: hold its funds and start its run, both or neither. Confirming twice is confirming once.
+
+    Raises JobNotFound, JobConflict if it has ended, InsufficientFunds.
+    """
+    job = job_of(owner, job_id)
+    if job.state == Job.State.QUOTED:
+        # Cut and stored before the transaction, which would block other writers for as long as that takes.
+        data = run_data_prepare(job)
+        _start(job, data, confirmed_at=now or utc_now())
+        job.refresh_from_db()
+    if job.state in Job.ENDED:
+        blob_release(holder=job.reference)  # what was prepared while it was being cancelled
+        raise JobConflict(f"The job '{job.name}' has ended ({job.state}). Create it anew to run it.")
+    return job
+
+
+def job_cancel(*, owner: User, job_id: uuid.UUID, now: datetime | None = None) -> Job:
+    """Stop a job. Accepted work is paid, the rest of the hold returns when its run has stopped.
+
+    Cancelling twice is cancelling once. Raises JobNotFound, JobConflict if it has ended otherwise.
+    """
+    job = job_of(owner, job_id)
+    moment = now or utc_now()
+    with transaction.atomic():
+        dropped = job_move(
+            job_id=job.id,
+            source=Job.State.QUOTED,
+            target=Job.State.CANCELLED,
+            ended_at=moment,
+            ended_because="cancelled",
+            ended_message="Cancelled before it was confirmed; nothing was held.",
+        )
+        if dropped:
+            blob_release(holder=job.reference)
+        running = Job.objects.filter(pk=job.id, state=Job.State.RUNNING, cancel_requested_at=None)
+        if running.update(cancel_requested_at=moment):
+            job.refresh_from_db()
+            run_cancel(run_id=_run_id(job))
+    job.refresh_from_db()
+    if job.state in (Job.State.FINISHED, Job.State.FAILED):
+        raise JobConflict(f"The job '{job.name}' has ended ({job.state}); there is nothing to cancel.")
+    return job
+
+
+def _programs(settings: JobSettings, dataset: Dataset, plan: JobPlan) -> JobPrograms:
+    shape = dataset_shape(dataset)
+    module = build(settings.model, input_shape=shape.input_shape, outputs=shape.outputs, seed=settings.seed)
+    return programs_capture(
+        module,
+        loss=plan.loss,
+        optimizer=settings.optimizer.rule(),
+        inputs=RowSpec(dataset.input_shape, dataset.input_dtype),
+        targets=RowSpec(dataset.target_shape, dataset.target_dtype),
+        batch_size=settings.batch_size,
+        validation_rows=plan.validation_rows,
+    )
+
+
+def _store(
+    owner: User, dataset: Dataset, settings: JobSettings, plan: JobPlan, programs: JobPrograms, quote: Quote
+) -> Job:
+    row_bytes = dataset.size_bytes // dataset.rows
+    job = Job(
+        owner=owner,
+        dataset=dataset,
+        name=settings.name,
+        model_spec=spec_to_json(settings.model),
+        parameters=plan.parameters,
+        loss=plan.loss,
+        optimizer_spec=optimizer_to_json(settings.optimizer),
+        batch_size=settings.batch_size,
+        local_steps=settings.local_steps,
+        epochs=settings.epochs,
+        target_metric=settings.target_metric,
+        validation_split=settings.validation_split,
+        seed=settings.seed,
+        shards_per_round=settings.shards_per_round,
+        budget_microusd=settings.budget_microusd,
+        step_flops=programs.cost.flops,
+        step_bytes=programs.cost.moved_bytes,
+        step_dispatches=programs.cost.dispatches,
+        memory_bytes=programs.memory_bytes + plan.slice_rows * row_bytes,
+        rounds_planned=quote.rounds,
+        rates={price.device_class: price.rate_microusd_per_gpu_second for price in quote.by_class},
+        quote_basis=quote.basis_json(),
+        quote_low_microusd=quote.low_microusd,
+        quote_high_microusd=quote.high_microusd,
+        quote_cap_microusd=quote.cap_microusd,
+        hold_microusd=quote.hold_microusd,
+    )
+    with transaction.atomic():
+        job.program_sha256 = blob_put(data=programs.training_step, holder=job.reference).sha256
+        job.forward_sha256 = blob_put(data=programs.forward, holder=job.reference).sha256
+        job.save(force_insert=True)
+    return job
+
+
+@transaction.atomic
+def _start(job: Job, data: RunData, *, confirmed_at: datetime) -> None:
+    run_id = uuid.uuid4()
+    claimed = job_move(
+        job_id=job.id,
+        source=Job.State.QUOTED,
+        target=Job.State.RUNNING,
+        run_id=run_id,
+        confirmed_at=confirmed_at,
+    )
+    if not claimed:
+        return
+    hold_open(user=job.owner, reference=job.reference, amount_microusd=job.hold_microusd)
+    run_start(spec=_run_spec(job, run_id, data))
+
+
+def _run_spec(job: Job, run_id: uuid.UUID, data: RunData) -> RunSpec:
+    return RunSpec(
+        id=run_id,
+        buyer_id=job.owner_id,
+        program_sha256=job.program_sha256,
+        forward_sha256=job.forward_sha256,
+        validation_sha256=data.validation_sha256,
+        initial_params_sha256=data.initial_params_sha256,
+        slices=data.slices,
+        seed=job.seed,
+        local_steps=job.local_steps,
+        batch_size=job.batch_size,
+        learning_rate=job.optimizer_spec["learning_rate"],
+        shards_per_round=job.shards_per_round,
+        rounds_planned=job.rounds_planned,
+        metric=metric_of(job.dataset),
+        target_metric=job.target_metric,
+        step_flops=job.step_flops,
+        step_bytes=job.step_bytes,
+        step_dispatches=job.step_dispatches,
+        memory_bytes=job.memory_bytes,
+        rates=job.rates,
+        budget_microusd=job.hold_microusd,
+    )
+
+
+def _run_id(job: Job) -> uuid.UUID:
+    if job.run_id is None:
+        raise RuntimeError(f"job {job.id} runs without a run")
+    return job.run_id

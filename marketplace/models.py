@@ -1,0 +1,140 @@
+"""Buyers' datasets and jobs.
+
+A job is `quoted` when it is made, `running` once its quote is confirmed and its funds are held, and ends
+`finished`, `cancelled` or `failed` when its last charge is posted and the rest of its hold released.
+"""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+
+class Dataset(models.Model):
+    """Checked training data, stored once in canonical form. Shapes are those of one row."""
+
+    class Task(models.TextChoices):
+        CLASSES = "classes"
+        NUMBERS = "numbers"
+        TOKENS = "tokens"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="datasets")
+    name = models.CharField(max_length=100)
+    task = models.CharField(max_length=10, choices=Task.choices)
+    sha256 = models.CharField(max_length=64, help_text="of the canonical file in the blob store")
+    size_bytes = models.PositiveBigIntegerField()
+    rows = models.PositiveBigIntegerField()
+    input_shape = models.JSONField()
+    input_dtype = models.CharField(max_length=10)
+    target_shape = models.JSONField()
+    target_dtype = models.CharField(max_length=10)
+    classes = models.PositiveIntegerField(
+        null=True, help_text="classes or vocabulary; null where numbers are predicted"
+    )
+    preview = models.JSONField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created_at", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "sha256"], name="dataset_is_stored_once_for_an_owner"),
+            models.CheckConstraint(name="dataset_has_two_rows", condition=Q(rows__gte=2)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Job(models.Model):
+    """One training job of a buyer: what to train, its quote, and what became of it."""
+
+    class State(models.TextChoices):
+        QUOTED = "quoted"
+        RUNNING = "running"
+        FINISHED = "finished"
+        CANCELLED = "cancelled"
+        FAILED = "failed"
+
+    ENDED = (State.FINISHED, State.CANCELLED, State.FAILED)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="jobs")
+    name = models.CharField(max_length=100)
+    dataset = models.ForeignKey(Dataset, on_delete=models.PROTECT, related_name="jobs")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUOTED)
+
+    model_spec = models.JSONField(help_text="of marketplace.catalogue.specs")
+    parameters = models.PositiveBigIntegerField(help_text="trainable numbers in the model")
+    loss = models.CharField(max_length=20)
+    optimizer_spec = models.JSONField(help_text="of marketplace.jobs.settings")
+    batch_size = models.PositiveIntegerField()
+    local_steps = models.PositiveIntegerField(help_text="H: steps a device trains between two exchanges")
+    epochs = models.PositiveIntegerField()
+    target_metric = models.FloatField(
+        null=True, help_text="accuracy to reach, or loss to fall to; ends the job early"
+    )
+    validation_split = models.FloatField()
+    seed = models.BigIntegerField()
+    shards_per_round = models.PositiveIntegerField()
+    budget_microusd = models.BigIntegerField()
+
+    program_sha256 = models.CharField(max_length=64)
+    forward_sha256 = models.CharField(max_length=64)
+    step_flops = models.FloatField()
+    step_bytes = models.FloatField()
+    step_dispatches = models.PositiveIntegerField()
+    memory_bytes = models.PositiveBigIntegerField()
+
+    # The quote. Low and high: what it should cost if all work went to the cheapest or the dearest device class.
+    # Cap: what it can never exceed, were every result metered at its bound on the slowest device.
+    rounds_planned = models.PositiveIntegerField()
+    rates = models.JSONField(help_text="{device class: micro-USD per GPU-second}, frozen with the quote")
+    quote_basis = models.JSONField(
+        help_text="by device class: how long a shard should take, its price and its cap"
+    )
+    quote_low_microusd = models.BigIntegerField()
+    quote_high_microusd = models.BigIntegerField()
+    quote_cap_microusd = models.BigIntegerField()
+    hold_microusd = models.BigIntegerField(
+        help_text="set aside on confirmation: the cap or the budget, if that is less"
+    )
+
+    run_id = models.UUIDField(null=True, unique=True)
+    model_safetensors_sha256 = models.CharField(max_length=64, blank=True)
+    model_pt2_sha256 = models.CharField(max_length=64, blank=True)
+    ended_because = models.CharField(max_length=40, blank=True)
+    ended_message = models.CharField(max_length=300, blank=True)
+
+    created_at = models.DateTimeField(auto_now_add=True)
+    confirmed_at = models.DateTimeField(null=True)
+    cancel_requested_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-created_at", "id"]
+        indexes = [models.Index(fields=["owner", "-created_at"])]
+        constraints = [
+            models.CheckConstraint(name="job_budget_is_positive", condition=Q(budget_microusd__gt=0)),
+            models.CheckConstraint(
+                name="job_holds_no_more_than_its_budget",
+                condition=Q(hold_microusd__gt=0, hold_microusd__lte=F("budget_microusd")),
+            ),
+            models.CheckConstraint(
+                name="job_runs_only_with_a_run", condition=Q(run_id__isnull=False) | ~Q(state="running")
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def reference(self) -> str:
+        """Names the job's hold in the ledger, and the job as the holder of what its run needs."""
+        return f"job:{self.id}"
+
+    @property
+    def model_holder(self) -> str:
+        """Names the job as the holder of its trained model."""
+        return f"job:{self.id}:model"

@@ -1,0 +1,35 @@
+"""The loop that has finished work paid for and delivered; `marketplace.jobs.settling` is what it has done."""
+
+import asyncio
+import contextlib
+import logging
+
+from channels.db import database_sync_to_async
+from channels.layers import get_channel_layer
+
+from common.wake import SETTLER
+from marketplace.tasks import settle
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 5.0
+
+
+class Settler:
+    """Woken when there is news, and looking by itself in case a wake-up was lost."""
+
+    def __init__(self, *, look_every_s: float = LOOK_EVERY_S) -> None:
+        self._look_every_s = look_every_s
+
+    async def run(self) -> None:
+        """Until cancelled. A pass that fails is logged; the next one comes all the same."""
+        while True:
+            try:
+                await database_sync_to_async(settle.delay, thread_sensitive=False)()
+            except Exception:
+                log.exception("settling failed; it will be tried again")
+            await self._news()
+
+    async def _news(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(get_channel_layer().receive(SETTLER), self._look_every_s)

@@ -1,0 +1,11 @@
+"""Celery tasks of the buyer's side. Without a broker they run in the process that sends them."""
+
+from celery import shared_task
+
+from marketplace.jobs.settling import settle_pending
+
+
+@shared_task
+def settle() -> None:
+    """Settle what the scheduler has news of; any number may run at once."""
+    settle_pending()
