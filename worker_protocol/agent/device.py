@@ -34,7 +34,7 @@ AGENT = "nightshift-agent/0.1.0"
 TICK_S = 0.25
 SENSORS_EVERY_MS = 2_000
 RECONNECT_BASE_S = 1.0
-RECONNECT_CAP_S = 60.0
+RECONNECT_CAP_S = 30.0
 OPEN_TIMEOUT_S = 10.0
 # A lease is the server's largest message, far below this.
 MAX_SERVER_FRAME_BYTES = 256 * 1024
@@ -95,6 +95,7 @@ class Device:
 
     async def run(self, stop: asyncio.Event) -> None:
         attempt = 0
+        self._bench.warm_up()
         try:
             while not stop.is_set():
                 opened_ms = steady_ms()
