@@ -37,14 +37,6 @@ STATUS_BY_CODE: dict[str, int] = {
     "too_many_pairing_attempts": 429,
     "api_token_unknown": 401,
     "api_token_revoked": 401,
-    # billing
-    "amount_invalid": 400,
-    "hold_not_found": 404,
-    "hold_released": 409,
-    "idempotency_conflict": 409,
-    "idempotency_key_invalid": 400,
-    "insufficient_funds": 402,
-    "not_an_operator": 403,
     # blobs
     "blob_hash_mismatch": 422,
     "blob_not_found": 404,
@@ -55,6 +47,14 @@ STATUS_BY_CODE: dict[str, int] = {
     "upload_gap": 409,
     "upload_header_invalid": 400,
     "upload_too_big": 413,
+    # billing
+    "amount_invalid": 400,
+    "hold_not_found": 404,
+    "hold_released": 409,
+    "idempotency_conflict": 409,
+    "idempotency_key_invalid": 400,
+    "insufficient_funds": 402,
+    "not_an_operator": 403,
     # scheduler
     "dispatcher_lock_lost": 503,
     "diverged": 422,
@@ -62,27 +62,6 @@ STATUS_BY_CODE: dict[str, int] = {
     "round_unreadable": 500,
     "run_invalid": 400,
     "run_not_found": 404,
-    # accounts
-    "invalid_email": 400,
-    "email_taken": 409,
-    "weak_password": 400,
-    "unknown_time_zone": 400,
-    "invalid_name": 400,
-    "unknown_scope": 400,
-    "invalid_public_key": 400,
-    "invalid_device_facts": 400,
-    "invalid_policy": 400,
-    "invalid_windows": 400,
-    "api_token_not_found": 404,
-    "device_not_found": 404,
-    "limit_reached": 409,
-    "pairing_code_wrong": 400,
-    "pairing_code_expired": 410,
-    "pairing_code_used": 410,
-    "device_already_paired": 409,
-    "too_many_pairing_attempts": 429,
-    "api_token_unknown": 401,
-    "api_token_revoked": 401,
 }
 
 

@@ -192,8 +192,8 @@ def _quiet_tracing() -> Iterator[None]:
 
     Fused attention and recurrent kernels differ by machine and cannot be taken apart; the plain formulas can.
     """
-    mkldnn = torch.backends.mkldnn.enabled
-    torch.backends.mkldnn.enabled = False
+    mkldnn = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
     try:
         with (
             torch.random.fork_rng(devices=[]),
@@ -202,4 +202,4 @@ def _quiet_tracing() -> Iterator[None]:
         ):
             yield
     finally:
-        torch.backends.mkldnn.enabled = mkldnn
+        torch._C._set_mkldnn_enabled(mkldnn)

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from billing.errors import InsufficientFunds
+from billing.errors import IdempotencyConflict, InsufficientFunds
 from billing.models import Hold, Transfer
 from billing.selectors import (
     earnings_balance,
@@ -69,6 +69,16 @@ def test_the_same_request_from_several_at_once_moves_its_money_once():
     assert at_once(*(partial(hold_release, reference="job:1") for _ in range(4))) == []
     assert wallet_balance(bea) == 1_040
     assert Transfer.objects.count() == 5
+    assert ledger_differences() == []
+
+
+def test_a_reference_that_several_buyers_use_at_once_goes_to_one_of_them():
+    buyers = [buyer(f"buyer {n}", wallet_microusd=100) for n in range(4)]
+    raised = at_once(
+        *(partial(hold_open, user=user, reference="job:1", amount_microusd=60) for user in buyers)
+    )
+    assert [type(error) for error in raised] == [IdempotencyConflict] * 3
+    assert sorted(map(wallet_balance, buyers)) == [40, 100, 100, 100]
     assert ledger_differences() == []
 
 

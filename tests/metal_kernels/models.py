@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own convention
-from torch import Tensor, nn
+from torch import nn
 
 
 class Mlp(nn.Sequential):
@@ -25,7 +25,7 @@ class Cnn(nn.Module):
         self.second_norm = nn.BatchNorm2d(16)
         self.head = nn.Linear(16 * 2 * 2, 10)
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images):
         x = F.max_pool2d(F.relu(self.first_norm(self.first(images))), 2)
         x = F.avg_pool2d(F.relu(self.second_norm(self.second(x))), 2)
         return self.head(x.flatten(1))
@@ -41,7 +41,7 @@ class Block(nn.Module):
         self.mlp_norm = nn.LayerNorm(width)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         rows, length, width = x.shape
         split = self.qkv(self.attention_norm(x)).view(rows, length, 3, self.heads, width // self.heads)
         query, key, value = split.permute(2, 0, 3, 1, 4)
@@ -62,6 +62,6 @@ class Gpt(nn.Module):
         self.head = nn.Linear(16, 17, bias=False)
         self.head.weight = self.tokens.weight
 
-    def forward(self, indices: Tensor) -> Tensor:
+    def forward(self, indices):
         x = self.tokens(indices) + self.positions(torch.arange(indices.shape[1], device=indices.device))
         return self.head(self.norm(self.blocks(x)))

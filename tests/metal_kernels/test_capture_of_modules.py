@@ -23,7 +23,7 @@ class Apply(nn.Module):
         self.linear = nn.Linear(6, 6)
         self.function = function
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         return self.function(self.linear(x))
 
 
@@ -32,7 +32,7 @@ class Recurrent(nn.Module):
         super().__init__()
         self.cells = nn.GRU(6, 4, batch_first=True)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         return self.cells(x)[0]
 
 
@@ -84,7 +84,7 @@ def test_a_captured_step_and_prediction_are_those_of_torch(name):
     state, _ = runtime.step(initial_state(module, program), inputs=[inputs], target=target, lr=0.1, step=1)
 
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-    F.mse_loss(module(inputs), target).backward()
+    torch.autograd.backward(F.mse_loss(module(inputs), target))
     optimizer.step()
     for key, parameter in module.named_parameters():
         torch.testing.assert_close(state[key], parameter.detach(), rtol=0, atol=1e-5, msg=key)
@@ -129,15 +129,7 @@ def test_capture_leaves_the_module_and_the_random_numbers_as_they_were():
 
 def test_the_same_capture_gives_the_same_bytes():
     def capture() -> bytes:
-        return program_dumps(
-            capture_training_step(
-                Gpt(),
-                loss="cross_entropy",
-                optimizer=AdamW(),
-                example_inputs=[torch.zeros(2, 8, dtype=torch.int64)],
-                example_target=torch.zeros(2, 8, dtype=torch.int64),
-            )
-        )
+        return program_dumps(capture_forward(Gpt(), example_inputs=[torch.zeros(2, 8, dtype=torch.int64)]))
 
     assert capture() == capture()
 
@@ -164,13 +156,15 @@ def test_frozen_parameters_have_no_output_and_no_optimizer_slot():
 
 
 def test_buffers_outside_the_state_dict_become_constants():
-    class Scaled(Mlp):
+    class Scaled(nn.Module):
+        factor: Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer("factor", torch.tensor([2.0]), persistent=False)
 
-        def forward(self, x: Tensor) -> Tensor:
-            return super().forward(x) * self.factor
+        def forward(self, x):
+            return x * self.factor
 
     module = Scaled()
     rows = torch.randn(3, 64)
@@ -182,14 +176,16 @@ def test_buffers_outside_the_state_dict_become_constants():
 
 
 def test_a_changing_buffer_outside_the_state_dict_is_refused():
-    class Counting(Mlp):
+    class Counting(nn.Module):
+        calls: Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer("calls", torch.zeros(1), persistent=False)
 
-        def forward(self, x: Tensor) -> Tensor:
+        def forward(self, x):
             self.calls += 1
-            return super().forward(x)
+            return x * self.calls
 
     with pytest.raises(CaptureError, match="persistent=True") as caught:
         capture_forward(Counting(), example_inputs=[torch.zeros(2, 64)])

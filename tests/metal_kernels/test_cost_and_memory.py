@@ -6,6 +6,7 @@ from torch import nn
 from metal_kernels.frontend.capture import capture_forward, capture_training_step
 from metal_kernels.frontend.optimizers import Sgd
 from metal_kernels.program.cost import program_cost
+from metal_kernels.program.graph import Program
 from metal_kernels.program.memory import program_memory
 
 
@@ -52,7 +53,7 @@ def test_an_embedding_reads_the_rows_it_picks_and_not_its_table():
 
 
 def test_a_training_step_adds_a_product_for_each_weight_and_each_inner_layer(mlp_program, mlp_forward):
-    def products(program):
+    def products(program: Program) -> int:
         by_op = program_cost(program).by_op
         return sum(
             cost.flops for op, cost in by_op.items() if op in ("aten.mm.default", "aten.addmm.default")

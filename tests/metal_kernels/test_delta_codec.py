@@ -4,6 +4,7 @@ import json
 import math
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -170,7 +171,7 @@ def test_flipped_and_cut_bytes_raise_nothing_but_delta_errors(data):
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
 def test_the_codec_follows_the_published_vectors(vector):
-    def tensors(values: dict) -> dict[str, torch.Tensor]:
+    def tensors(values: dict[str, Any]) -> dict[str, torch.Tensor]:
         return {
             name: torch.tensor(entry["values"], dtype=getattr(torch, entry["dtype"])).reshape(entry["shape"])
             for name, entry in values.items()

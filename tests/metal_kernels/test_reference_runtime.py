@@ -33,10 +33,15 @@ def test_initial_state_is_the_modules_copied_and_zeros_for_the_optimizer(cnn_pro
 
 def test_the_learning_rate_follows_the_step(mlp_program):
     asked = []
+
+    def rate(step):
+        asked.append(step)
+        return 0.1
+
     run = ReferenceRuntime(mlp_program).run_steps(
         initial_state(Mlp(), mlp_program),
         [Batch((ROWS,), LABELS)] * 3,
-        lr=lambda step: asked.append(step) or 0.1,
+        lr=rate,
         first_step=5,
     )
     assert asked == [5, 6, 7]

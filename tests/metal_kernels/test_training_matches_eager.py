@@ -52,7 +52,7 @@ def train_eagerly(
             group["lr"] = learning_rate(step)
         optimizer.zero_grad()
         loss = loss_function(module(*batch.inputs), batch.target)
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
         losses.append(loss.item())
     return losses
