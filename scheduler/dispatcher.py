@@ -44,23 +44,22 @@ class Dispatcher:
         self._tick_s = tick_s
         self._mail: asyncio.Queue[Mail | None] = asyncio.Queue(QUEUE_MAX)  # None: look at the database
         self._tasks: dict[TaskInstruction, asyncio.Task[None]] = {}
+        self._failures = 0  # in a row
         self._aggregating = asyncio.Semaphore(1)
         self._checking = asyncio.Semaphore(CHECKS_AT_ONCE)
 
     async def run(self) -> None:
-        failures = 0
         try:
             while True:
                 try:
                     await self._stand_by()
-                    failures = 0
                     await self._dispatch()
                 except LockLost as lost:
                     log.warning("%s", lost)
                 except Exception:
-                    failures += 1
+                    self._failures += 1
                     log.exception("dispatching failed; the state is loaded anew")
-                    await asyncio.sleep(min(0.1 * 2**failures, BACKOFF_MAX_S))
+                    await asyncio.sleep(min(0.1 * 2 ** min(self._failures, 16), BACKOFF_MAX_S))
         finally:
             for task in self._tasks.values():
                 task.cancel()
@@ -81,6 +80,7 @@ class Dispatcher:
                 mail = await self._next_mail()
                 mail += await database_sync_to_async(self._engine.collect)()
                 await self._turn(mail)
+                self._failures = 0
             await reader  # raises what ended it
         finally:
             reader.cancel()

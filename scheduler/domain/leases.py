@@ -44,7 +44,7 @@ def grant(turn: Turn, run: RunState, shard: ShardState, device: DeviceState) -> 
 
 def confirm(turn: Turn, lease: LeaseState, *, step: int = 0) -> None:
     """The device has the lease and works on it."""
-    if step > lease.step or lease.id not in turn.state.moved_at:
+    if step > lease.step:
         turn.state.moved_at[lease.id] = turn.now
     turn.state.resume_by.pop(lease.id, None)
     if lease.phase is not LeasePhase.RUNNING or step > lease.step:

@@ -34,7 +34,9 @@ REST = timedelta(seconds=30)
 PACE_MIN, PACE_MAX = 0.25, 16.0
 PACE_WEIGHT = 0.3  # of the newest observation
 OVERHEAD_US = 2_000_000  # messages and transfers of a small lease, which say nothing of a device's pace
-STALLED_AFTER = timedelta(seconds=30)
+# A device stands still when it makes no step for so long, and for so many times what its steps took.
+STALLED_MIN = timedelta(seconds=10)
+STALLED_STEPS = 3
 
 # A shard that fails so often, on so many devices, is at fault itself.
 SHARD_FAILURES = 5

@@ -12,7 +12,8 @@ from scheduler.domain.limits import (
     PACE_MIN,
     PACE_WEIGHT,
     REST,
-    STALLED_AFTER,
+    STALLED_MIN,
+    STALLED_STEPS,
 )
 from scheduler.domain.state import LeaseState, StandingState
 from scheduler.domain.turn import Turn
@@ -56,16 +57,24 @@ def learns_from_expiry(turn: Turn, lease: LeaseState, *, steps: int) -> bool:
     A device that still moved when its time was up is slower than we thought. One that stood still, or already
     is given the longest times, has failed.
     """
-    moved_at = turn.state.moved_at.get(lease.id)
-    if moved_at is None or turn.now - moved_at > STALLED_AFTER:
+    if lease.step == 0 or _stands_still(turn, lease):
         return False
     elapsed_us = (turn.now - lease.granted_at) // timedelta(microseconds=1)
-    pace = min(_pace(lease, elapsed_us * steps // max(lease.step, 1)), PACE_MAX)
+    pace = min(_pace(lease, elapsed_us * steps // lease.step), PACE_MAX)
     standing = turn.state.standing(lease.device_id)
     if pace <= standing.pace:
         return False
     turn.put_standing(replace(standing, pace=pace))
     return True
+
+
+def _stands_still(turn: Turn, lease: LeaseState) -> bool:
+    """Whether a lease has made no step for much longer than its steps took so far."""
+    moved_at = turn.state.moved_at.get(lease.id)
+    if moved_at is None:
+        return True
+    usual = (moved_at - lease.granted_at) / lease.step
+    return turn.now - moved_at > max(STALLED_MIN, STALLED_STEPS * usual)
 
 
 def _pace(lease: LeaseState, turnaround_us: int) -> float:

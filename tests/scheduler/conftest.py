@@ -7,5 +7,6 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def blob_root(settings, tmp_path) -> Path:
-    settings.BLOB_ROOT = tmp_path / "blobs"
-    return settings.BLOB_ROOT
+    root: Path = tmp_path / "blobs"
+    settings.BLOB_ROOT = root
+    return root

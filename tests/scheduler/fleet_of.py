@@ -77,7 +77,7 @@ class Fleet:
 
 
 class CrashingFleet(Fleet):
-    """Loses some instructions and all that follow in their batch, as when the server is killed before it sends them."""
+    """Loses an instruction now and then and all that follow, as when the server is killed before it sends them."""
 
     def __init__(self, engine: Engine, clock: Clock, devices: Iterable[UUID], chance: random.Random) -> None:
         super().__init__(engine, clock, devices)

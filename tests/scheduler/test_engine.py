@@ -18,7 +18,6 @@ from scheduler.models import Inbox, Lease, Round, Run, RunNews, Shard
 from scheduler.selectors import (
     accepted_leases,
     device_activity,
-    lease_for_device,
     leases_of_round,
     rounds_of,
     run_progress,
@@ -188,7 +187,6 @@ def test_a_run_trains_to_its_end_and_tells_how_it_went():
     fleet = Fleet(started_engine(clock), clock, [ADA, BO, CY])
     run = run_start(spec=digits_run(rounds=3))
     fleet.connect()
-    assert lease_for_device(Lease.objects.all()[0].id).steps == 20
     assert why_waiting(run.id) is None
     run_until(ended, fleet)
 
@@ -198,8 +196,9 @@ def test_a_run_trains_to_its_end_and_tells_how_it_went():
     assert progress.spent_microusd == sum(lease.charge_microusd for lease in accepted_leases(run.id))
     rounds = list(rounds_of(run.id))
     assert [round_.index for round_ in rounds] == [0, 1, 2]
-    assert rounds[2].validation_loss < rounds[0].validation_loss
-    assert rounds[2].validation_metric > 0.8
+    metrics = [round_.validation_metric or 0.0 for round_ in rounds]
+    assert metrics[0] < metrics[2]
+    assert metrics[2] > 0.8
     assert leases_of_round(run.id, 0).count() == 3
     assert [news.kind for news in RunNews.objects.all()] == ["round_closed"] * 3 + ["run_ended"]
     activity = device_activity(ADA, START)

@@ -119,7 +119,7 @@ def test_a_result_after_its_deadline_is_taken_while_the_shard_still_needs_it():
 
 
 def test_a_result_after_its_deadline_is_late_once_the_shard_is_done():
-    world, run = started(ADA, BO, shards_per_round=2)
+    world, _ = started(ADA, BO, shards_per_round=2)
     late = world.lease_of(ADA)
     world.finish(BO)
     world.pass_time(31)

@@ -6,23 +6,31 @@ from torch import nn
 
 from metal_kernels.delta import delta_decode, delta_encode
 from metal_kernels.runtimes.reference import ReferenceRuntime
-from scheduler.aggregation import Contribution, evaluate, is_finite, outer_step
+from scheduler.aggregation import Contribution, Tensors, evaluate, is_finite, outer_step
 
 from .training import BATCH, LEARNING_RATE, VALIDATION_BATCH, digits, local_steps, trainee
 
 SHARDS, STEPS, ROUNDS = 3, 20, 16
 
 
-def step(base, contributions, momentum=None, *, lr=0.7, mu=0.9, parameters=frozenset({"w"})):
+def step(
+    base: Tensors,
+    contributions: list[Contribution],
+    momentum: Tensors | None = None,
+    *,
+    lr: float = 0.7,
+    mu: float = 0.9,
+) -> tuple[Tensors, Tensors]:
     return outer_step(
-        base, momentum or {}, contributions, parameters=parameters, learning_rate=lr, momentum_factor=mu
+        base, momentum or {}, contributions, parameters={"w"}, learning_rate=lr, momentum_factor=mu
     )
 
 
 def test_it_is_torchs_nesterov_sgd_on_the_negative_mean_delta():
     weight = nn.Parameter(torch.tensor([1.0, 2.0]))
     oracle = torch.optim.SGD([weight], lr=0.7, momentum=0.9, nesterov=True)
-    ours, momentum = {"w": weight.detach().clone()}, {}
+    ours: Tensors = {"w": weight.detach().clone()}
+    momentum: Tensors = {}
     for delta in torch.tensor([[0.1, -0.2], [0.3, 0.1], [-0.2, 0.5]]):
         weight.grad = -delta
         oracle.step()
@@ -87,7 +95,8 @@ def trained_apart(
     parameters = frozenset(entry.key for entry in program.inputs("parameter"))
     order = data.targets.argsort(stable=True) if sort_labels else torch.arange(len(data.targets))
     parts = order.tensor_split(SHARDS)
-    state, momentum = trainee().state, {}
+    state = trainee().state
+    momentum: Tensors = {}
     for round_index in range(rounds):
         contributions = []
         for shard, part in enumerate(parts):
@@ -111,7 +120,8 @@ def trained_alone(rounds: int = ROUNDS) -> float:
     for _ in range(rounds * SHARDS * STEPS):
         rows = torch.randint(len(data.inputs), (BATCH,), generator=generator)
         optimizer.zero_grad()
-        nn.functional.cross_entropy(module(data.inputs[rows]), data.targets[rows]).backward()
+        loss = nn.functional.cross_entropy(module(data.inputs[rows]), data.targets[rows])
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return accuracy(module.state_dict())
 
