@@ -145,7 +145,13 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         if presence.seen(now):
             await database_sync_to_async(device_seen)(device_id=presence.profile.id, now=now)
 
-    # ---- the dispatcher's messages
+    # ---- messages to the fleet, and from the dispatcher
+
+    async def fleet_drain(self, message: dict[str, Any]) -> None:
+        """This server stops soon: `{"type": "fleet.drain", "reconnect_ms"}` to the fleet's group."""
+        async with self._turn():
+            if self._presence is not None and self._session.close_code is None:
+                self._session.send(msg.Drain(reconnect_ms=message["reconnect_ms"]))
 
     async def fleet_announce(self, _message: dict[str, Any]) -> None:
         """A dispatcher has started and knows no device yet."""

@@ -120,6 +120,13 @@ async def test_a_lease_that_ended_is_not_announced_as_held(online, dispatcher):
     assert await dispatcher.hears() == connected
 
 
+async def test_a_server_that_stops_soon_tells_its_devices(online):
+    client, _ = online
+    drain = {"type": "fleet.drain", "reconnect_ms": 3_000}
+    await get_channel_layer().group_send(fleet.FLEET_GROUP, drain)
+    assert await client.reply() == msg.Drain(reconnect_ms=3_000)
+
+
 @pytest.fixture
 def work(laptop, monkeypatch):
     """Lets the scheduler know one lease, made of three stored blobs."""

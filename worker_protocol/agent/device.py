@@ -50,6 +50,7 @@ FINAL_ERRORS = {
     error.close_code: error
     for error in (wire_errors.AuthFailed, wire_errors.DeviceRemoved, wire_errors.Superseded)
 }
+FINAL_CODES = {error.code for error in FINAL_ERRORS.values()}
 
 
 def steady_ms() -> int:
@@ -136,6 +137,9 @@ class Device:
             await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
             if stop.is_set():
                 await self._say_farewell(socket, session)
+            if session.close_code is not None:
+                log.warning("giving up this connection (%d)", session.close_code)
+                await socket.close(session.close_code)
             for part in parts:
                 if part.done():
                     part.result()
@@ -162,8 +166,6 @@ class Device:
                 self._outgoing.clear()
                 for frame in session.frames_to_send():
                     await socket.send(frame)
-            log.warning("giving up this connection (%d)", session.close_code)
-            await socket.close(session.close_code)
 
     async def _tick(self, session: DeviceSession) -> None:
         """Heartbeats, sensors, progress: what time brings rather than the server."""
@@ -241,7 +243,7 @@ class Device:
     def _hear_error(self, error: msg.Error) -> None:
         if error.code == wire_errors.Busy.code and error.lease_id is not None:
             self._bench.refused_as_busy(error.lease_id)
-        else:
+        elif error.code not in FINAL_CODES:  # those end the agent, which then says the same
             log.warning("the server refused a message: %s (%s)", error.message, error.code)
 
     def _obey_verdict(self, blocked: str | None) -> None:
