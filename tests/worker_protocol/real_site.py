@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from datetime import time
+from typing import Any
 
 import django
 
@@ -39,7 +40,8 @@ def main(port: int, codes: int) -> None:
     def start() -> None:
         loops.append(asyncio.get_event_loop().create_task(Dispatcher().run()))
 
-    Server(application, endpoints=[f"tcp:port={port}:interface=127.0.0.1"], ready_callable=start).run()
+    server: Any = Server  # daphne has no types
+    server(application, endpoints=[f"tcp:port={port}:interface=127.0.0.1"], ready_callable=start).run()
 
 
 def furnish(codes: int) -> dict[str, object]:
