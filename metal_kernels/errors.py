@@ -24,7 +24,7 @@ KernelError
 a stable `code`, one sentence, an optional `field`.
 """
 
-# ruff: noqa: N818  # names say what went wrong; the bases say that they are errors
+# names say what went wrong; the bases say that they are errors
 
 from typing import ClassVar
 
