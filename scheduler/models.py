@@ -42,7 +42,7 @@ class Run(models.Model):
     rounds_planned = models.PositiveIntegerField()
     # Outer optimizer (DiLoCo): Nesterov momentum on the averaged delta.
     outer_learning_rate = models.FloatField(default=0.7)
-    outer_momentum = models.FloatField(default=0.9)
+    outer_momentum = models.FloatField(default=0.8)
     metric = models.CharField(max_length=20, help_text="accuracy or loss")
     target_metric = models.FloatField(null=True)
 

@@ -37,10 +37,9 @@ def on_connected(turn: Turn, event: DeviceConnected) -> None:
     if event.blocked is not None:
         _take_back(turn, event.device_id, event.blocked)
     for lease in turn.state.live_on(event.device_id):
+        # A device that works on it all the same takes this for a repetition; one that has lost it starts anew.
         if lease.phase in UNDER_WAY and lease.id not in event.resumed:
-            turn.send_lease(
-                lease
-            )  # it works on it, and takes this for a repetition, or has lost it and starts anew
+            turn.send_lease(lease)
     for lease_id in event.resumed:
         _resume(turn, event, turn.state.lease(lease_id), lease_id)
 

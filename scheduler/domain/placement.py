@@ -1,6 +1,7 @@
 """Which device gets which shard: eligible devices only, one lease each, buyers served fairly, cached data first."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from scheduler.domain import budget, leases, standing
@@ -9,23 +10,34 @@ from scheduler.domain.transitions import RoundPhase, ShardPhase
 from scheduler.domain.turn import Turn
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A free device that one run could use: how soon it would be done with a shard, and what that costs at most."""
+
+    device: DeviceState
+    turnaround_us: float
+    max_charge_microusd: int
+
+
 def place_shards(turn: Turn) -> None:
     """Lease pending shards to free devices until one of them runs out."""
-    waiting = pending_shards(turn.state)
-    free = [device for device in turn.state.devices.values() if waiting and is_free(turn, device)]
+    state = turn.state
+    waiting = pending_shards(state)
+    free = {device.id: device for device in state.devices.values() if waiting and is_free(turn, device)}
+    offers: dict[UUID, list[Offer]] = {}
     while free and waiting:
-        buyers = {run_id: turn.state.runs[run_id].spec.buyer_id for run_id in waiting}
-        run = turn.state.runs[turn.state.fairness.first(buyers)]
-        usable = [
-            device for device in free if fits(turn.state, run, device) and affords(turn.state, run, device)
-        ]
+        run = state.runs[state.fairness.first({i: state.runs[i].spec.buyer_id for i in waiting})]
+        if run.id not in offers:
+            offers[run.id] = _offers(state, run, free.values())
+        left = state.budget_left(run)
+        usable = [o for o in offers[run.id] if o.device.id in free and o.max_charge_microusd <= left]
         if not usable:
             del waiting[run.id]
             continue
-        shard, device = _best_pair(turn.state, run, waiting[run.id], usable)
+        shard, device = _best_pair(state, waiting[run.id], usable)
         lease = leases.grant(turn, run, shard, device)
-        turn.state.fairness.serve(buyer_id=run.spec.buyer_id, run_id=run.id, cost_us=lease.expected_gpu_us)
-        free.remove(device)
+        state.fairness.serve(buyer_id=run.spec.buyer_id, run_id=run.id, cost_us=lease.expected_gpu_us)
+        del free[device.id]
         waiting[run.id].remove(shard)
         if not waiting[run.id]:
             del waiting[run.id]
@@ -66,26 +78,32 @@ def affords(state: State, run: RunState, device: DeviceState) -> bool:
     return charge <= state.budget_left(run)
 
 
+def _offers(state: State, run: RunState, devices: Iterable[DeviceState]) -> list[Offer]:
+    """What the devices that fit a run offer it, the soonest first."""
+
+    def offer(device: DeviceState) -> Offer:
+        kind = (run.spec, device.device_class, device.speed_factor)
+        pace = state.standing(device.id).pace
+        return Offer(device, budget.expected_gpu_us(*kind) * pace, budget.max_charge_microusd(*kind))
+
+    fitting = [offer(device) for device in devices if fits(state, run, device)]
+    return sorted(fitting, key=lambda offer: offer.turnaround_us)
+
+
 def _best_pair(
-    state: State, run: RunState, shards: Sequence[ShardState], devices: Sequence[DeviceState]
+    state: State, shards: Sequence[ShardState], usable: Sequence[Offer]
 ) -> tuple[ShardState, DeviceState]:
     """A device that has a waiting shard's data, else the device that will be done first with the first shard.
 
-    A device whose earlier lease on a shard failed is the last choice for it.
+    A device that had a lease on a shard before is the last choice for it.
     """
     by_data = {state.slice_of(shard).sha256: shard for shard in reversed(shards)}
-    for device in devices:
-        for sha256 in sorted(device.cached & by_data.keys()):
-            if not _had_before(state, by_data[sha256], device):
-                return by_data[sha256], device
-
-    first = shards[0]
-
-    def order(device: DeviceState) -> tuple[bool, float]:
-        expected_us = budget.expected_gpu_us(run.spec, device.device_class, device.speed_factor)
-        return _had_before(state, first, device), expected_us * state.standing(device.id).pace
-
-    return first, min(devices, key=order)
+    for offer in usable:
+        for sha256 in sorted(offer.device.cached & by_data.keys()):
+            if not _had_before(state, by_data[sha256], offer.device):
+                return by_data[sha256], offer.device
+    fresh = (offer.device for offer in usable if not _had_before(state, shards[0], offer.device))
+    return shards[0], next(fresh, usable[0].device)
 
 
 def _had_before(state: State, shard: ShardState, device: DeviceState) -> bool:

@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
                 ('shards_per_round', models.PositiveIntegerField()),
                 ('rounds_planned', models.PositiveIntegerField()),
                 ('outer_learning_rate', models.FloatField(default=0.7)),
-                ('outer_momentum', models.FloatField(default=0.9)),
+                ('outer_momentum', models.FloatField(default=0.8)),
                 ('metric', models.CharField(help_text='accuracy or loss', max_length=20)),
                 ('target_metric', models.FloatField(null=True)),
                 ('step_flops', models.FloatField(help_text='static cost of one training step')),

@@ -9,8 +9,9 @@ from metal_kernels.runtimes.reference import ReferenceRuntime
 from scheduler.aggregation import Contribution, Tensors, evaluate, is_finite, outer_step
 
 from .training import BATCH, LEARNING_RATE, VALIDATION_BATCH, digits, local_steps, trainee
+from .world import spec
 
-SHARDS, STEPS, ROUNDS = 3, 20, 16
+SHARDS, STEPS, ROUNDS = 3, 20, 24
 
 
 def step(
@@ -87,17 +88,14 @@ def accuracy(state) -> float:
     return found.accuracy
 
 
-def trained_apart(
-    *, outer_lr: float = 0.7, mu: float = 0.9, sort_labels: bool = False, rounds: int = ROUNDS
-) -> float:
-    """Three devices, 20 local steps a round, deltas through the codec."""
+def trained_apart() -> float:
+    """Three devices, 20 local steps a round, deltas through the codec, the default outer optimizer."""
     data, program = digits(), trainee().training
     parameters = frozenset(entry.key for entry in program.inputs("parameter"))
-    order = data.targets.argsort(stable=True) if sort_labels else torch.arange(len(data.targets))
-    parts = order.tensor_split(SHARDS)
+    parts = torch.arange(len(data.targets)).tensor_split(SHARDS)
     state = trainee().state
     momentum: Tensors = {}
-    for round_index in range(rounds):
+    for round_index in range(ROUNDS):
         contributions = []
         for shard, part in enumerate(parts):
             seed = round_index * SHARDS + shard
@@ -105,19 +103,24 @@ def trained_apart(
             delta = delta_decode(delta_encode(state, new), spec=program.model_spec)
             contributions.append(Contribution(delta, samples=STEPS * BATCH))
         state, momentum = outer_step(
-            state, momentum, contributions, parameters=parameters, learning_rate=outer_lr, momentum_factor=mu
+            state,
+            momentum,
+            contributions,
+            parameters=parameters,
+            learning_rate=spec().outer_learning_rate,
+            momentum_factor=spec().outer_momentum,
         )
     return accuracy(state)
 
 
-def trained_alone(rounds: int = ROUNDS) -> float:
+def trained_alone() -> float:
     """The same model in plain torch, on as many samples."""
     data = digits()
     module = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     module.load_state_dict(trainee().state)
     optimizer = torch.optim.AdamW(module.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     generator = torch.Generator().manual_seed(0)
-    for _ in range(rounds * SHARDS * STEPS):
+    for _ in range(ROUNDS * SHARDS * STEPS):
         rows = torch.randint(len(data.inputs), (BATCH,), generator=generator)
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(module(data.inputs[rows]), data.targets[rows])
