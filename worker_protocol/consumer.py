@@ -20,7 +20,6 @@ from channels.db import database_sync_to_async
 from channels.exceptions import ChannelFull
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from accounts.models import Device
 from accounts.selectors import device_profile
 from blobs.errors import BlobNotFound
 from common.clock import utc_now
@@ -111,7 +110,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         if known is None or not self._session.is_signed_by(known.public_key, auth):
             raise errors.AuthFailed
         profile = await database_sync_to_async(device_profile)(device_id)
-        if profile is None or profile.state == Device.State.REMOVED:
+        if profile is None or profile.state == "removed":
             raise errors.DeviceRemoved
         presence = Presence(
             profile=profile,
@@ -165,7 +164,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         async with self._turn():
             if self._presence is not None:
                 profile = await database_sync_to_async(device_profile)(self._presence.profile.id)
-                if profile is None or profile.state == Device.State.REMOVED:
+                if profile is None or profile.state == "removed":
                     raise errors.DeviceRemoved
                 self._presence.profile = profile
                 await self._reconsider(self._presence)
