@@ -11,4 +11,4 @@ def next_try(*, tries: int, now: datetime) -> datetime | None:
     """After so many tries, the time of the next; None when there have been enough."""
     if tries >= MAX_TRIES:
         return None
-    return now + min(FIRST_PAUSE * 2**tries, LONGEST_PAUSE)
+    return now + min(FIRST_PAUSE * (1 << tries), LONGEST_PAUSE)

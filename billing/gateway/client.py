@@ -62,7 +62,7 @@ class StripeGateway:
 
     def find_made(self, operation: str, *, params: Json, key: str, stripe_account: str = "") -> Json | None:
         """What an earlier request under `key` made, found by its metadata: Stripe forgets keys after a day."""
-        options: Json = {"stripe_account": stripe_account} if stripe_account else {}
+        options: stripe.RequestOptions = {"stripe_account": stripe_account} if stripe_account else {}
         v1 = self._client.v1
         listings: dict[str, Callable[[], Any]] = {
             "payout": lambda: v1.payouts.list({"limit": PAGE_SIZE}, options),

@@ -97,6 +97,10 @@ class Payout(models.Model):
     def net_microusd(self) -> int:
         return self.amount_microusd - self.fee_microusd
 
+    @property
+    def currency(self) -> str:
+        return "usd"
+
 
 class PayoutStep(models.Model):
     """One state that a payout came to, and when: written with the change."""

@@ -31,7 +31,8 @@ def available_microusd(user: User, *, now: datetime) -> int:
     maturing = Earning.objects.filter(owner=user, matures_at__gt=now).aggregate(
         total=Coalesce(Sum("amount_microusd"), 0)
     )
-    return max(0, earnings_balance(user) - maturing["total"])
+    maturing_microusd: int = maturing["total"]
+    return max(0, earnings_balance(user) - maturing_microusd)
 
 
 def earnings_balances(user: User, *, now: datetime) -> EarningsBalances:
@@ -53,8 +54,8 @@ def earnings_balances(user: User, *, now: datetime) -> EarningsBalances:
 
 def earnings_by_day(
     user: User, *, since: date | None = None, until: date | None = None, device_id: UUID | None = None
-) -> QuerySet[Earning, dict[str, Any]]:
-    """One row a day and device, newest first: `day`, `device_id`, `charges`, `gross`, `fee` and `net` (micro-USD)."""
+) -> QuerySet[Earning, Any]:
+    """One row a day and device, newest first. Without dates, of all days."""
     earnings = Earning.objects.filter(owner=user)
     if since is not None:
         earnings = earnings.filter(day__gte=since)

@@ -67,7 +67,7 @@ def top_up_create(
 @transaction.atomic
 def top_up_paid(session: Json, *, now: datetime) -> None:
     """Stripe says that this Checkout Session was paid: fill the wallet, once. Raises TopUpMismatch."""
-    top_up = TopUp.objects.select_for_update().filter(pk=_uuid(session["client_reference_id"])).first()
+    top_up = TopUp.objects.select_for_update().filter(pk=_top_up_id(session)).first()
     if top_up is None:
         raise TopUpMismatch(f"session {session['id']} is of no top-up of this site")
     if session["currency"] != "usd" or session["amount_total"] * MICROUSD_PER_CENT != top_up.amount_microusd:
@@ -90,9 +90,9 @@ def top_up_paid(session: Json, *, now: datetime) -> None:
 
 def top_up_expire(session: Json, *, because: str) -> None:
     """Stripe says that nothing was paid, and nothing will be."""
-    TopUp.objects.filter(
-        pk=_uuid(session["client_reference_id"]), state__in=(TopUp.State.CREATED, TopUp.State.OPEN)
-    ).update(state=TopUp.State.EXPIRED, because=because, page_url="")
+    TopUp.objects.filter(pk=_top_up_id(session), state__in=(TopUp.State.CREATED, TopUp.State.OPEN)).update(
+        state=TopUp.State.EXPIRED, because=because, page_url=""
+    )
 
 
 def _page_params(top_up: TopUp) -> Json:
@@ -115,8 +115,8 @@ def _move(top_up: TopUp, state: TopUp.State, **fields: str) -> None:
     TopUp.objects.filter(pk=top_up.pk, state=TopUp.State.CREATED).update(state=state, **fields)
 
 
-def _uuid(text: str | None) -> uuid.UUID | None:
+def _top_up_id(session: Json) -> uuid.UUID:
     try:
-        return uuid.UUID(text or "")
-    except ValueError:
-        return None
+        return uuid.UUID(session["client_reference_id"])
+    except (ValueError, TypeError):
+        raise TopUpMismatch(f"session {session['id']} is of no top-up of this site") from None

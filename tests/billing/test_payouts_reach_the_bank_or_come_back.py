@@ -1,4 +1,4 @@
-"""A payout is debited, transferred and paid; or it ends in one state, with one sentence, and its money in one place."""
+"""A payout is debited, transferred and paid; or it ends in one state, with one sentence, its money in one place."""
 
 from datetime import timedelta
 
@@ -124,6 +124,7 @@ def test_a_transfer_without_an_answer_is_asked_again_and_made_once(stripe, otto,
     stripe.faults.append(Fault("/v1/transfers", kind))
     payout = advanced(asked(otto))
     assert (payout.state, payout.tries) == (Payout.State.DEBITED, 1)
+    assert payout.next_try_at is not None
     assert payout.next_try_at > utc_now()
     if kind == "error":
         stripe.forget_keys()
@@ -249,6 +250,7 @@ def test_what_arrives_later_goes_to_the_bank_later(stripe, otto):
     payout = advanced(asked(otto))
     assert payout.state == Payout.State.TRANSFERRED
     assert stripe.world.of("payout") == []
+    assert payout.next_try_at is not None
     assert payout.next_try_at > utc_now() + timedelta(days=1)
     stripe.world.arrives_after_s = 0
     assert advanced(payout, later=timedelta(days=2, minutes=1)).bank_payout_id
