@@ -6,6 +6,7 @@ then where it would be without a crash, and nothing was asked of Stripe twice.
 """
 
 from datetime import timedelta
+from functools import partial
 from itertools import count
 
 import pytest
@@ -53,7 +54,7 @@ def paid_top_up(stripe: FakeStripe, user: User) -> TopUp:
 def test_a_top_up(stripe, monkeypatch):
     for moment in count():
         bea, since, sessions = person(f"bea-{moment}"), len(stripe.world.events), len(stripe.requests)
-        died = dies_at(moment, lambda bea=bea: paid_top_up(stripe, bea), monkeypatch)
+        died = dies_at(moment, partial(paid_top_up, stripe, bea), monkeypatch)
         assert wallet_balance(bea) in (0, 20 * USD)
         paid_top_up(stripe, bea)
         started_anew(stripe, since)

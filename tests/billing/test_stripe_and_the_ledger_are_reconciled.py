@@ -11,7 +11,7 @@ from billing.due import payments_advance
 from billing.gateway.client import gateway
 from billing.models import StripeEvent
 from billing.posting import entries_post
-from billing.reconciliation import EARLIER, reconcile
+from billing.reconciliation import EARLIER, Reconciliation, reconcile
 from billing.services import payout_request, refund_create, top_up_create
 from common.clock import utc_now
 from tests.billing.cast import USD, operator, person
@@ -27,7 +27,7 @@ def _today(monkeypatch):
     monkeypatch.setattr(world, "START", int((utc_now() - timedelta(hours=5)).timestamp()))
 
 
-def compared():
+def compared() -> Reconciliation:
     now = utc_now()
     since = now - timedelta(days=1)
     return reconcile(gateway().balance_transactions(since=since - EARLIER), since=since, now=now)

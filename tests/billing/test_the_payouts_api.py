@@ -133,7 +133,7 @@ def test_pages_follow_the_cursor_and_miss_or_repeat_nothing(otto, monkeypatch):
 def test_the_csv_has_all_of_it(otto):
     answer = client_of(otto).get("/api/payouts/earnings.csv")
     assert answer["Content-Type"].startswith("text/csv")
-    heading, row = b"".join(answer.streaming_content).decode().splitlines()
+    heading, row = b"".join(answer).decode().splitlines()
     assert heading == "day,device_id,charges,gross_microusd,fee_microusd,net_microusd"
     assert row.endswith(f",{PHONE},1,100000000,20000000,80000000")
 

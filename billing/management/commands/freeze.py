@@ -1,4 +1,4 @@
-"""`manage.py freeze payouts --email EMAIL --operator EMAIL --reason WORDS`: stop a person's money; `--lift` ends it."""
+"""`manage.py freeze payouts --email EMAIL --operator EMAIL --reason WORDS`: stop money; `--lift` ends it."""
 
 from argparse import ArgumentParser
 from typing import Any
