@@ -1,4 +1,4 @@
-"""Whatever real money waits for: events to handle, refunds and payouts to see through, Mondays to pay out on.
+"""Whatever real money waits for: events to handle, refunds and payouts to see through, news to deliver.
 
 `payments_advance` is run every few seconds, by any number of processes. What it finds due was stored by whoever began
 it, so that a process may die at any moment and another goes on.
@@ -11,9 +11,10 @@ from datetime import UTC, date, datetime, timedelta
 
 from django.conf import settings
 
+from billing.delivering import delivery_send
 from billing.domain.amounts import MICROUSD_PER_CENT
 from billing.errors import BillingError
-from billing.models import Payout, PayoutAccount, Refund
+from billing.models import OwnerDelivery, Payout, PayoutAccount, Refund
 from billing.selectors import available_microusd
 from billing.services.payout_steps import payout_advance
 from billing.services.payouts import payout_request
@@ -34,6 +35,7 @@ def payments_advance(*, now: datetime) -> None:
     payouts_schedule(now=now)
     _see_through(Refund, lambda pk: refund_advance(refund_id=pk, now=now), now)
     _see_through(Payout, lambda pk: payout_advance(payout_id=pk, now=now), now)
+    _see_through(OwnerDelivery, lambda pk: delivery_send(delivery_id=pk, now=now), now)
 
 
 def payouts_schedule(*, now: datetime) -> None:
@@ -62,7 +64,9 @@ def _monday(now: datetime) -> date:
     return today - timedelta(days=today.weekday())
 
 
-def _see_through(model: type[Refund | Payout], advance: Callable[[uuid.UUID], None], now: datetime) -> None:
+def _see_through(
+    model: type[Refund | Payout | OwnerDelivery], advance: Callable[[uuid.UUID], None], now: datetime
+) -> None:
     rows = model.objects.filter(next_try_at__lte=now).order_by("next_try_at")
     for pk in list(rows.values_list("pk", flat=True)[:AT_ONCE]):
         try:

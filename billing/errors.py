@@ -16,6 +16,9 @@ BillingError
 │   ├── CountryUnsupported    Stripe does not pay out there
 │   ├── CurrencyUnknown       we keep USD alone
 │   ├── EarningsImmature      earned, and not yet past the hold-back
+│   ├── HookInvalid           an owner's address that nothing can be sent to
+│   ├── HookLimit             an owner has enough of them
+│   ├── HookNotFound          no such hook, or no such delivery
 │   ├── PayoutAccountMissing  the owner has not opened one
 │   ├── PayoutAccountUnready  it cannot be paid to; says why and what to do
 │   ├── PayoutNotFound
@@ -119,6 +122,18 @@ class CurrencyUnknown(PayOutError):
 
 class EarningsImmature(PayOutError):
     code = "earnings_immature"
+
+
+class HookInvalid(PayOutError):
+    code = "hook_invalid"
+
+
+class HookLimit(PayOutError):
+    code = "hook_limit"
+
+
+class HookNotFound(PayOutError):
+    code = "hook_not_found"
 
 
 class PayoutAccountMissing(PayOutError):

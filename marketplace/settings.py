@@ -193,7 +193,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {"PayoutState": "billing.models.Payout.State"},
+    "ENUM_NAME_OVERRIDES": {
+        "PayoutState": "billing.models.Payout.State",
+        "DeliveryState": "billing.models.OwnerDelivery.State",
+    },
 }
 
 LOGGING: dict[str, Any] = {

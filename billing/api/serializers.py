@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from billing.models import Payout, PayoutStep
+from billing.models import OwnerDelivery, OwnerHook, Payout, PayoutStep
 
 KEY_HEADER = "Idempotency-Key"
 
@@ -97,3 +97,39 @@ class AccountOut(serializers.Serializer[Any]):
     words = serializers.CharField(help_text="what to do next, for the owner to read")
     weekly = serializers.BooleanField()
     weekly_note = serializers.CharField(allow_blank=True)
+
+
+class HookIn(serializers.Serializer[Any]):
+    url = serializers.CharField(max_length=300, help_text="https, on the public internet")
+
+
+class HookOut(serializers.ModelSerializer[OwnerHook]):
+    class Meta:
+        model = OwnerHook
+        fields = ["id", "url", "created_at"]
+        read_only_fields = fields
+
+
+class HookCreated(HookOut):
+    class Meta(HookOut.Meta):
+        fields = [*HookOut.Meta.fields, "secret"]
+        read_only_fields = fields
+
+
+class DeliveryOut(serializers.ModelSerializer[OwnerDelivery]):
+    url = serializers.CharField(source="hook.url")
+
+    class Meta:
+        model = OwnerDelivery
+        fields = [
+            "id",
+            "url",
+            "type",
+            "state",
+            "tries",
+            "last_answer",
+            "next_try_at",
+            "created_at",
+            "delivered_at",
+        ]
+        read_only_fields = fields

@@ -3,6 +3,7 @@
 from billing.models.earnings import Earning
 from billing.models.ledger import Account, Hold, Posting, Transfer
 from billing.models.news import BillingNews
+from billing.models.owner_hooks import OwnerDelivery, OwnerHook
 from billing.models.pay_in import Dispute, Refund, TopUp
 from billing.models.pay_out import Payout, PayoutAccount, PayoutStep
 from billing.models.standing import OperatorAction, Standing
@@ -15,6 +16,8 @@ __all__ = [
     "Earning",
     "Hold",
     "OperatorAction",
+    "OwnerDelivery",
+    "OwnerHook",
     "Payout",
     "PayoutAccount",
     "PayoutStep",

@@ -22,6 +22,8 @@ from billing.selectors.ledger import (
 )
 from billing.selectors.payments import (
     PayoutEstimate,
+    owner_deliveries_of,
+    owner_hooks_of,
     payout_account_of,
     payout_estimate,
     payout_of,
@@ -47,6 +49,8 @@ __all__ = [
     "hold_remaining",
     "ledger_differences",
     "open_holds",
+    "owner_deliveries_of",
+    "owner_hooks_of",
     "payout_account_of",
     "payout_estimate",
     "payout_of",

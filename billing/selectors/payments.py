@@ -11,7 +11,7 @@ from billing.domain.amounts import MICROUSD_PER_CENT
 from billing.domain.capability import READY, in_words
 from billing.domain.countries import payout_country
 from billing.errors import PayoutNotFound, TopUpNotFound
-from billing.models import Payout, PayoutAccount, TopUp
+from billing.models import OwnerDelivery, OwnerHook, Payout, PayoutAccount, TopUp
 from billing.payout_terms import payout_fee_microusd
 from billing.selectors.earnings import available_microusd
 from billing.selectors.ledger import wallet_balance
@@ -57,6 +57,14 @@ def payout_of(user: User, payout_id: UUID) -> Payout:
     if payout is None:
         raise PayoutNotFound("You have no such payout.")
     return payout
+
+
+def owner_hooks_of(user: User) -> QuerySet[OwnerHook]:
+    return OwnerHook.objects.filter(user=user)
+
+
+def owner_deliveries_of(user: User) -> QuerySet[OwnerDelivery]:
+    return OwnerDelivery.objects.filter(hook__user=user).select_related("hook")
 
 
 def payout_account_of(user: User) -> PayoutAccount | None:

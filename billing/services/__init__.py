@@ -2,6 +2,7 @@
 
 from billing.domain.entries import Charge
 from billing.services.ledger import grant_post, hold_charge, hold_open, hold_release
+from billing.services.owner_hooks import owner_delivery_replay, owner_hook_create, owner_hook_delete
 from billing.services.payout_accounts import (
     onboarding_link,
     payout_account_open,
@@ -21,6 +22,9 @@ __all__ = [
     "hold_open",
     "hold_release",
     "onboarding_link",
+    "owner_delivery_replay",
+    "owner_hook_create",
+    "owner_hook_delete",
     "payout_account_open",
     "payout_account_sync",
     "payout_account_weekly",

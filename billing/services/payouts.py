@@ -1,7 +1,7 @@
 """Payouts: asked for, and moved from state to state. `payout_steps` is what talks to Stripe in between.
 
-Each move is one transaction: the state, its line in the payout's story and the money that goes with it. It goes
-through only from a state that the table of transitions allows, so a move that is made twice is made once.
+Each move is one transaction: the state, its line in the payout's story, the news of it, and the money that goes with
+it. It goes through only from a state that the table of transitions allows, so a move that is made twice is made once.
 """
 
 import uuid
@@ -27,6 +27,7 @@ from billing.models import Payout, PayoutAccount, PayoutStep
 from billing.payout_terms import payout_fee_microusd
 from billing.posting import accounts_lock, entries_post
 from billing.selectors import available_microusd
+from billing.services.owner_hooks import owner_hooks_tell
 from billing.services.standing import payouts_check
 from billing.services.top_ups import CLIENT_KEY_MAX_CHARS
 from common.clock import utc_now
@@ -175,6 +176,7 @@ def _move(
         PayoutStep.objects.create(
             payout_id=payout_id, state=target, because=fields.get("because", ""), at=now
         )
+        owner_hooks_tell(payout=Payout.objects.get(pk=payout_id), now=now)
     return bool(moved)
 
 
