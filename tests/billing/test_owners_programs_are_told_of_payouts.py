@@ -3,6 +3,7 @@
 import json
 import time
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -65,7 +66,7 @@ def asked(user) -> None:
     payout_request(user=user, amount_microusd=50 * USD, idempotency_key="k")
 
 
-def deliveries(user):
+def deliveries(user) -> Any:
     return client_of(user).get("/api/payouts/deliveries/").data["results"]
 
 
