@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.domain.device_classes import DEVICE_CLASSES
-from common.money import metered_gpu_us, price_microusd
+from common.money import charge_with_carry, metered_gpu_us
 from marketplace.errors import BudgetTooSmall
 from marketplace.jobs.quote import Quote, StepCost, quote_make
 
@@ -48,7 +48,7 @@ def test_no_devices_whatever_they_report_can_bill_more_than_the_cap(
 ):
     cost = StepCost(flops, moved_bytes, dispatches)
     quote = quoted(cost=cost, local_steps=local_steps, rounds=2, budget_microusd=10**15)
-    billed = 0
+    billed = carry = 0
     for device_class, speed_factor, reported_us, turnaround_us in work:
         expected_us = DEVICE_CLASSES[device_class].expected_gpu_us(
             flops=flops * local_steps,
@@ -57,7 +57,10 @@ def test_no_devices_whatever_they_report_can_bill_more_than_the_cap(
             speed_factor=speed_factor,
         )
         gpu_us = metered_gpu_us(reported_us=reported_us, turnaround_us=turnaround_us, expected_us=expected_us)
-        billed += price_microusd(gpu_us=gpu_us, rate_microusd_per_gpu_second=RATES[device_class])
+        charge, carry = charge_with_carry(
+            gpu_us=gpu_us, rate_microusd_per_gpu_second=RATES[device_class], carry=carry
+        )
+        billed += charge
     assert billed <= quote.cap_microusd
 
 
