@@ -20,7 +20,6 @@ from channels.db import database_sync_to_async
 from channels.exceptions import ChannelFull
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from accounts.models import Device
 from accounts.selectors import device_profile
 from blobs.errors import BlobNotFound
 from common.clock import utc_now
@@ -111,7 +110,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         if known is None or not self._session.is_signed_by(known.public_key, auth):
             raise errors.AuthFailed
         profile = await database_sync_to_async(device_profile)(device_id)
-        if profile is None or profile.state == Device.State.REMOVED:
+        if profile is None or profile.state == "removed":
             raise errors.DeviceRemoved
         presence = Presence(
             profile=profile,
@@ -145,7 +144,13 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         if presence.seen(now):
             await database_sync_to_async(device_seen)(device_id=presence.profile.id, now=now)
 
-    # ---- the dispatcher's messages
+    # ---- messages to the fleet, and from the dispatcher
+
+    async def fleet_drain(self, message: dict[str, Any]) -> None:
+        """This server stops soon: `{"type": "fleet.drain", "reconnect_ms"}` to the fleet's group."""
+        async with self._turn():
+            if self._presence is not None and self._session.close_code is None:
+                self._session.send(msg.Drain(reconnect_ms=message["reconnect_ms"]))
 
     async def fleet_announce(self, _message: dict[str, Any]) -> None:
         """A dispatcher has started and knows no device yet."""
@@ -159,7 +164,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         async with self._turn():
             if self._presence is not None:
                 profile = await database_sync_to_async(device_profile)(self._presence.profile.id)
-                if profile is None or profile.state == Device.State.REMOVED:
+                if profile is None or profile.state == "removed":
                     raise errors.DeviceRemoved
                 self._presence.profile = profile
                 await self._reconsider(self._presence)

@@ -1,8 +1,11 @@
 """Frames on their way to one device, bounded: a device that does not read is cut off, not waited for."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+
+log = logging.getLogger(__name__)
 
 MAX_QUEUED_FRAMES = 64
 
@@ -39,5 +42,7 @@ class Outbound:
             frame = await self._frames.get()
             try:
                 await self._send(frame)
+            except Exception:  # its end is reported to the consumer by other means
+                log.debug("the socket has gone while it was written to", exc_info=True)
             finally:
                 self._frames.task_done()

@@ -6,16 +6,18 @@ from datetime import time
 from typing import Any
 
 import pytest
-from channels.layers import channel_layers, get_channel_layer
+from channels.layers import BaseChannelLayer, channel_layers, get_channel_layer
+from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from django.urls import path
 
 from accounts.models import Device, IdleWindow, User
 from marketplace.asgi import application
 from scheduler import fleet
 from scheduler.domain import events as ev
 from scheduler.domain import instructions as ins
-from worker_protocol.consumer import steady_ms
+from worker_protocol.consumer import DeviceConsumer, steady_ms
 from worker_protocol.wire import messages as msg
 from worker_protocol.wire.codec import decode_server
 from worker_protocol.wire.session import DeviceSession, SessionState
@@ -46,6 +48,19 @@ def ada(transactional_db) -> User:
 @pytest.fixture
 def laptop(ada) -> Device:
     return Device.objects.create(owner=ada, name="Laptop", public_key=KEY.public_key().public_bytes_raw())
+
+
+def channel_layer() -> BaseChannelLayer:
+    layer = get_channel_layer()
+    assert layer is not None
+    return layer
+
+
+def site_with(**arguments: Any) -> URLRouter:
+    """The application with a fleet manager of another clock or tick."""
+    consumer: Any = DeviceConsumer.as_asgi(**arguments)
+    routes: list[Any] = [path(PATH.lstrip("/"), consumer)]
+    return URLRouter(routes)
 
 
 class DeviceClient:
@@ -102,11 +117,11 @@ class Dispatcher:
     """The test in the place of the dispatcher."""
 
     async def hears(self) -> ev.DeviceEvent:
-        message = await get_channel_layer().receive(fleet.DISPATCHER)
+        message = await channel_layer().receive(fleet.DISPATCHER)
         return fleet.event_from_message(message)
 
     async def tells(self, instruction: ins.DeviceInstruction) -> None:
-        await get_channel_layer().send(instruction.session_id, fleet.instruction_to_message(instruction))
+        await channel_layer().send(instruction.session_id, fleet.instruction_to_message(instruction))
 
 
 @pytest.fixture

@@ -1,21 +1,17 @@
 """The dispatcher's channel has no room: nothing is lost in silence, everything is said again."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 from channels.exceptions import ChannelFull
-from channels.layers import get_channel_layer
-from channels.routing import URLRouter
-from django.urls import path
 
 from scheduler import fleet
 from scheduler.domain import events as ev
-from tests.worker_protocol.conftest import PATH
-from worker_protocol.consumer import DeviceConsumer
+from tests.worker_protocol.conftest import channel_layer, site_with
 from worker_protocol.wire import messages as msg
 
 LEASE = "6d1f6a44-50a8-4a0e-8f4f-3d1f6c2b9e01"
-APP = URLRouter([path(PATH.lstrip("/"), DeviceConsumer.as_asgi(tick_s=0.01))])
 
 
 @pytest.fixture
@@ -23,10 +19,10 @@ def fill(monkeypatch):
     """Fills the dispatcher's channel, and empties it again."""
 
     def set_full(full: bool) -> None:
-        layer = get_channel_layer()
+        layer = channel_layer()
         send = type(layer).send
 
-        async def refuse(channel, message):
+        async def refuse(channel: str, message: dict[str, Any]) -> None:
             if channel == fleet.DISPATCHER and full:
                 raise ChannelFull
             await send(layer, channel, message)
@@ -65,7 +61,7 @@ async def test_a_device_is_not_welcome_before_the_dispatcher_could_be_told(call_
 
 
 async def test_a_block_that_could_not_be_told_is_told_later(call_in, dispatcher, laptop, fill):
-    client = call_in(APP)
+    client = call_in(site_with(tick_s=0.01))
     await client.log_in()
     await dispatcher.hears()
     fill(True)
@@ -77,11 +73,11 @@ async def test_a_block_that_could_not_be_told_is_told_later(call_in, dispatcher,
 
 
 async def test_an_announcement_that_could_not_be_made_is_made_later(call_in, dispatcher, fill):
-    client = call_in(APP, leases=[LEASE])
+    client = call_in(site_with(tick_s=0.01), leases=[LEASE])
     await client.log_in()
     connected = await dispatcher.hears()
     fill(True)
-    await get_channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
+    await channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
     assert await client.hears_nothing()
     fill(False)
     announced = await dispatcher.hears()

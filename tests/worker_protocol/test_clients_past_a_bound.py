@@ -4,13 +4,10 @@ import asyncio
 from itertools import count
 
 import pytest
-from channels.routing import URLRouter
-from django.urls import path
 
 from scheduler.domain import events as ev
-from tests.worker_protocol.conftest import PATH
+from tests.worker_protocol.conftest import site_with
 from worker_protocol import consumer
-from worker_protocol.consumer import DeviceConsumer
 from worker_protocol.outbound import MAX_QUEUED_FRAMES
 from worker_protocol.wire import limits
 from worker_protocol.wire import messages as msg
@@ -47,7 +44,7 @@ async def test_a_wrong_field_is_answered_and_forgiven(online, dispatcher):
 
 
 async def test_a_device_that_talks_too_fast_is_closed(call_in):
-    client = call_in(app(clock_ms=lambda: 0))
+    client = call_in(site_with(clock_ms=lambda: 0))
     await client.log_in()
     for _ in range(limits.BURST_MESSAGES):
         await client.socket.send_to(text_data=encode(msg.Ready()))
@@ -57,7 +54,7 @@ async def test_a_device_that_talks_too_fast_is_closed(call_in):
 
 async def test_a_silent_device_is_closed_after_three_heartbeats(call_in, dispatcher, laptop):
     now_ms = [0]
-    client = call_in(app(clock_ms=lambda: now_ms[0], tick_s=0.01))
+    client = call_in(site_with(clock_ms=lambda: now_ms[0], tick_s=0.01))
     await client.log_in()
     connected = await dispatcher.hears()
     now_ms[0] = limits.MISSED_HEARTBEATS * limits.HEARTBEAT_MS
@@ -73,7 +70,7 @@ async def test_a_device_that_does_not_read_is_cut_off(call_in, monkeypatch):
     """The server below stops taking frames, as it does when a client's window is full."""
     monkeypatch.setattr(consumer, "LAST_FRAMES_S", 0.01)
     full = asyncio.Event()
-    inner = app(clock_ms=count(step=1_000).__next__)
+    inner = site_with(clock_ms=count(step=1_000).__next__)
 
     async def with_full_window(scope, receive, send):
         async def send_unless_full(message):
@@ -108,7 +105,3 @@ async def test_a_failure_of_ours_ends_one_socket_and_says_so(
     monkeypatch.undo()
     other = call_in()
     await other.log_in()
-
-
-def app(**arguments) -> URLRouter:
-    return URLRouter([path(PATH.lstrip("/"), DeviceConsumer.as_asgi(**arguments))])

@@ -3,16 +3,13 @@
 from uuid import UUID
 
 import pytest
-from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from django.urls import path
 
 from accounts.models import Device, IdleWindow
 from marketplace.asgi import application
 from scheduler.domain import events as ev
-from tests.worker_protocol.conftest import PATH
-from worker_protocol.consumer import DeviceConsumer
+from tests.worker_protocol.conftest import PATH, site_with
 from worker_protocol.wire import limits
 
 LEASE = "6d1f6a44-50a8-4a0e-8f4f-3d1f6c2b9e01"
@@ -84,8 +81,7 @@ async def test_a_client_that_does_not_speak_the_protocol_gets_no_socket(offered)
 
 async def test_a_client_that_does_not_log_in_is_closed_after_ten_seconds(call_in):
     now_ms = [0]
-    consumer = DeviceConsumer.as_asgi(clock_ms=lambda: now_ms[0], tick_s=0.01)
-    client = call_in(URLRouter([path(PATH.lstrip("/"), consumer)]))
+    client = call_in(site_with(clock_ms=lambda: now_ms[0], tick_s=0.01))
     await client.connect()
     now_ms[0] = limits.AUTH_TIMEOUT_MS
     assert await client.hears_nothing()

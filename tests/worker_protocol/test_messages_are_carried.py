@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 from channels.db import database_sync_to_async
-from channels.layers import get_channel_layer
 from django.test import AsyncClient
 
 from blobs.services import blob_put
@@ -16,6 +15,7 @@ from scheduler import fleet
 from scheduler.domain import events as ev
 from scheduler.domain import instructions as ins
 from scheduler.selectors import LeaseWork
+from tests.worker_protocol.conftest import channel_layer
 from worker_protocol import consumer
 from worker_protocol.wire import messages as msg
 
@@ -106,7 +106,7 @@ async def test_a_new_dispatcher_is_told_of_the_device_and_the_leases_it_holds(on
     client, connected = online
     await client.say(msg.Progress(lease_id=LEASE, step=1))
     await dispatcher.hears()
-    await get_channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
+    await channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
     assert await dispatcher.hears() == replace(connected, resumed=(UUID(LEASE),))
 
 
@@ -116,8 +116,15 @@ async def test_a_lease_that_ended_is_not_announced_as_held(online, dispatcher):
     await dispatcher.hears()
     await dispatcher.tells(ins.SendAck(connected.session_id, UUID(LEASE), None, 0))
     await client.reply()
-    await get_channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
+    await channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
     assert await dispatcher.hears() == connected
+
+
+async def test_a_server_that_stops_soon_tells_its_devices(online):
+    client, _ = online
+    drain = {"type": "fleet.drain", "reconnect_ms": 3_000}
+    await channel_layer().group_send(fleet.FLEET_GROUP, drain)
+    assert await client.reply() == msg.Drain(reconnect_ms=3_000)
 
 
 @pytest.fixture

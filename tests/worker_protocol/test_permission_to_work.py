@@ -6,9 +6,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from channels.db import database_sync_to_async
-from channels.layers import get_channel_layer
-from channels.routing import URLRouter
-from django.urls import path
 
 from accounts.domain.policy import Readings
 from accounts.domain.profile import DeviceProfile, Policy
@@ -17,15 +14,14 @@ from accounts.models import IdleWindow
 from accounts.services import device_pause, device_remove
 from scheduler import fleet
 from scheduler.domain import events as ev
-from tests.worker_protocol.conftest import PATH
-from worker_protocol.consumer import DeviceConsumer
+from tests.worker_protocol.conftest import channel_layer, site_with
 from worker_protocol.presence import Presence
 from worker_protocol.wire import messages as msg
 
 
 async def refresh(connected: ev.DeviceConnected) -> None:
     """As the dispatcher does on news of a device."""
-    await get_channel_layer().send(connected.session_id, fleet.REFRESH)
+    await channel_layer().send(connected.session_id, fleet.REFRESH)
 
 
 async def test_unplugging_blocks_the_device_and_the_dispatcher_learns_it_once(online, dispatcher, laptop):
@@ -73,7 +69,7 @@ async def test_a_window_that_closes_blocks_the_device_without_any_message(
     now = datetime(2026, 12, 1, 23, 0, tzinfo=UTC)  # a Tuesday
     monkeypatch.setattr("worker_protocol.consumer.utc_now", lambda: now)
     await IdleWindow.objects.acreate(owner=ada, weekday=1, starts=time(22), ends=time(7))
-    client = call_in(URLRouter([path(PATH.lstrip("/"), DeviceConsumer.as_asgi(tick_s=0.01))]))
+    client = call_in(site_with(tick_s=0.01))
     assert (await client.log_in()).blocked is None
     await dispatcher.hears()
     now += timedelta(hours=8, seconds=1)

@@ -4,6 +4,7 @@ import pytest
 
 from accounts.models import Device
 from accounts.services import pairing_code_create
+from tests.worker_protocol.sites import blob_site
 from worker_protocol.agent.errors import AlreadyPaired, BadServerAddress, PairingRefused, ServerUnreachable
 from worker_protocol.agent.keys import KEY_FILE, pairing_load
 from worker_protocol.agent.pairing import (
@@ -58,9 +59,9 @@ def test_a_site_that_is_not_there_is_a_plain_sentence(tmp_path):
         device_pair(tmp_path, server="http://127.0.0.1:9", code="AAAA-AAAA", description=LAPTOP)
 
 
-def test_a_site_that_is_another_is_a_plain_sentence(live_server, tmp_path):
-    with pytest.raises(ServerUnreachable, match="answered 404"):
-        device_pair(tmp_path, server=live_server.url + "/blog", code="AAAA-AAAA", description=LAPTOP)
+def test_a_site_that_is_another_is_a_plain_sentence(tmp_path):
+    with blob_site() as another, pytest.raises(ServerUnreachable, match="it answered 501"):
+        device_pair(tmp_path, server=another.url, code="AAAA-AAAA", description=LAPTOP)
 
 
 @pytest.mark.parametrize("text", ["", "nightshift.example", "ftp://nightshift.example", "https://"])

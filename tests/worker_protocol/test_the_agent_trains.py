@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,15 +14,20 @@ from metal_kernels.delta import delta_apply, delta_decode, tensor_spec
 from metal_kernels.tensorfile import tensorfile_dumps, tensorfile_loads
 from tests.worker_protocol.tiny import BATCH, CLASSES, FEATURES, ROWS, tiny_job
 from worker_protocol.agent.errors import LeaseFailed
-from worker_protocol.agent.trainer import Stopped, Trainer
+from worker_protocol.agent.trainer import Stopped, Task, Trained, Trainer
 from worker_protocol.wire import messages as msg
 from worker_protocol.wire.codec import decode_device, encode
 
 
-def train(task, *, trainer=None, stop=None, program=None, steps_seen=None):
-    seen = steps_seen if steps_seen is not None else []
+def train(
+    task: Task,
+    *,
+    trainer: Trainer | None = None,
+    program: bytes | None = None,
+    on_step: Callable[[int], None] = lambda step: None,
+) -> Trained:
     return (trainer or Trainer()).train(
-        program or tiny_job().program_file, task, stop=stop or threading.Event(), on_step=seen.append
+        program or tiny_job().program_file, task, stop=threading.Event(), on_step=on_step
     )
 
 
@@ -36,12 +42,12 @@ def test_a_lease_moves_the_model_as_plain_torch_does():
     for rows in samples_order(rows=ROWS, batch=BATCH, steps=steps, seed=11):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(module(data["inputs"][rows]), data["targets"][rows])
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
         losses.append(loss.item())
 
     seen: list[int] = []
-    trained = train(job.task(steps=steps), steps_seen=seen)
+    trained = train(job.task(steps=steps), on_step=seen.append)
     delta = delta_decode(trained.delta, spec=tensor_spec(params))
     moved = delta_apply(params, delta)
     for name, tensor in module.state_dict().items():
@@ -96,9 +102,9 @@ def test_a_stop_is_obeyed_within_a_step_even_of_a_slow_device():
     assert steps == [1, 2, 3]
 
 
-def failure(task, **kwargs) -> LeaseFailed:
+def failure(task: Task, *, program: bytes | None = None) -> LeaseFailed:
     with pytest.raises(LeaseFailed) as failed:
-        train(task, **kwargs)
+        train(task, program=program)
     return failed.value
 
 

@@ -55,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AgentError as error:
         print(error.message, file=sys.stderr)  # noqa: T201 - a person reads it
         return 1
+    except KeyboardInterrupt:  # before there was anything to hand back
+        return EXIT_AT_ONCE
     return 0
 
 

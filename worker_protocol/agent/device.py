@@ -34,7 +34,7 @@ AGENT = "nightshift-agent/0.1.0"
 TICK_S = 0.25
 SENSORS_EVERY_MS = 2_000
 RECONNECT_BASE_S = 1.0
-RECONNECT_CAP_S = 60.0
+RECONNECT_CAP_S = 30.0
 OPEN_TIMEOUT_S = 10.0
 # A lease is the server's largest message, far below this.
 MAX_SERVER_FRAME_BYTES = 256 * 1024
@@ -50,6 +50,7 @@ FINAL_ERRORS = {
     error.close_code: error
     for error in (wire_errors.AuthFailed, wire_errors.DeviceRemoved, wire_errors.Superseded)
 }
+FINAL_CODES = {error.code for error in FINAL_ERRORS.values()}
 
 
 def steady_ms() -> int:
@@ -95,6 +96,7 @@ class Device:
 
     async def run(self, stop: asyncio.Event) -> None:
         attempt = 0
+        self._bench.warm_up()
         try:
             while not stop.is_set():
                 opened_ms = steady_ms()
@@ -135,6 +137,9 @@ class Device:
             await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
             if stop.is_set():
                 await self._say_farewell(socket, session)
+            if session.close_code is not None:
+                log.warning("giving up this connection (%d)", session.close_code)
+                await socket.close(session.close_code)
             for part in parts:
                 if part.done():
                     part.result()
@@ -161,8 +166,6 @@ class Device:
                 self._outgoing.clear()
                 for frame in session.frames_to_send():
                     await socket.send(frame)
-            log.warning("giving up this connection (%d)", session.close_code)
-            await socket.close(session.close_code)
 
     async def _tick(self, session: DeviceSession) -> None:
         """Heartbeats, sensors, progress: what time brings rather than the server."""
@@ -240,7 +243,7 @@ class Device:
     def _hear_error(self, error: msg.Error) -> None:
         if error.code == wire_errors.Busy.code and error.lease_id is not None:
             self._bench.refused_as_busy(error.lease_id)
-        else:
+        elif error.code not in FINAL_CODES:  # those end the agent, which then says the same
             log.warning("the server refused a message: %s (%s)", error.message, error.code)
 
     def _obey_verdict(self, blocked: str | None) -> None:

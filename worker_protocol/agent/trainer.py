@@ -14,8 +14,10 @@ from metal_kernels.errors import KernelError, ProgramError
 from metal_kernels.program.format import program_loads
 from metal_kernels.program.graph import Program
 from metal_kernels.program.memory import program_memory
+from metal_kernels.program.validate import program_validate
 from metal_kernels.runtimes.reference import ReferenceRuntime, optimizer_zeros
 from metal_kernels.tensorfile import tensorfile_loads
+from worker_protocol.agent.benchmark import reference_program
 from worker_protocol.agent.errors import LeaseFailed
 
 LOSS_DIGITS = 6
@@ -50,6 +52,10 @@ class Trainer:
     def __init__(self, *, throttle: float = 1.0) -> None:
         self._throttle = throttle
         self._loaded: tuple[bytes, Program, ReferenceRuntime] | None = None
+
+    def warm_up(self) -> None:
+        """Check a program for a start: torch loads much of itself, for seconds, at the first one."""
+        program_validate(reference_program())
 
     def memory_bytes(self, program: bytes) -> int:
         """The memory a program's steps need. Raises LeaseFailed `bad_program` when it is not valid."""

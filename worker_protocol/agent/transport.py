@@ -14,7 +14,6 @@ from worker_protocol.agent.cache import BlobCache
 from worker_protocol.agent.errors import LeaseFailed
 from worker_protocol.wire import messages as msg
 
-MAX_TRIES = 6
 BACKOFF_BASE_S = 0.5
 BACKOFF_CAP_S = 10.0
 # One request's part of an upload: what a dropped connection can cost.
@@ -24,7 +23,10 @@ _T = TypeVar("_T")
 
 
 class Transport:
-    """Fetches blobs through the cache, and sends deltas. What cannot be had or sent is a `LeaseFailed`."""
+    """Fetches blobs through the cache, and sends deltas. What cannot be had or sent is a `LeaseFailed`.
+
+    `patience_s` bounds the waits between tries: a site that restarts is worth waiting for while the lease lives.
+    """
 
     def __init__(
         self,
@@ -39,30 +41,30 @@ class Transport:
         self._rng = rng
         self._sleep = sleep
 
-    async def fetch(self, blob: msg.Blob) -> bytes:
+    async def fetch(self, blob: msg.Blob, *, patience_s: float) -> bytes:
         """The blob's bytes, checked; from the cache if they are there."""
         data = await asyncio.to_thread(self._cache.read, blob.sha256)
-        if data is None:
-            data = await self._with_retries(
-                lambda: self._download(blob), f"download of blob {blob.sha256[:12]}"
-            )
-        return data
+        if data is not None:
+            return data
+        what = f"download of blob {blob.sha256[:12]}"
+        return await self._with_retries(lambda: self._download(blob), what, patience_s)
 
-    async def upload(self, url: str, data: bytes) -> None:
+    async def upload(self, url: str, data: bytes, *, patience_s: float) -> None:
         """Send `data`; a repeated or interrupted upload goes on where it stopped."""
         sha256 = hashlib.sha256(data).hexdigest()
-        await self._with_retries(lambda: self._send(url, data, sha256), "upload of the delta")
+        await self._with_retries(lambda: self._send(url, data, sha256), "upload of the delta", patience_s)
 
-    async def _with_retries(self, attempt: Callable[[], Awaitable[_T]], what: str) -> _T:
-        problem: Exception | None = None
-        for tried in range(MAX_TRIES):
-            if tried:
-                await self._sleep(backoff_s(tried, base_s=BACKOFF_BASE_S, cap_s=BACKOFF_CAP_S, rng=self._rng))
+    async def _with_retries(self, attempt: Callable[[], Awaitable[_T]], what: str, patience_s: float) -> _T:
+        tried, waited_s = 0, 0.0
+        while True:
             try:
                 return await attempt()
             except (httpx.TransportError, _TryAgain) as error:
-                problem = error
-        raise LeaseFailed("data_unavailable", f"{what}: {problem or 'no answer'}")
+                wait_s = backoff_s(tried, base_s=BACKOFF_BASE_S, cap_s=BACKOFF_CAP_S, rng=self._rng)
+                tried, waited_s = tried + 1, waited_s + wait_s
+                if waited_s > patience_s:
+                    raise LeaseFailed("data_unavailable", f"{what}: {error}") from error
+            await self._sleep(wait_s)
 
     async def _download(self, blob: msg.Blob) -> bytes:
         part = self._cache.part(blob.sha256)
@@ -76,7 +78,7 @@ class Transport:
 
     async def _download_rest(self, blob: msg.Blob, part: Path) -> None:
         offset = part.stat().st_size if part.exists() else 0
-        if offset >= blob.size_bytes:  # whole, or wrong: the hash will tell
+        if offset >= blob.size_bytes > 0:  # whole, or wrong: the hash will tell
             return
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         async with self._client.stream("GET", blob.url, headers=headers) as response:

@@ -22,6 +22,8 @@ log = logging.getLogger("nightshift.agent")
 
 # A result is said again this long after the last time; a hand-back that is not refused by then has arrived.
 REPEAT_MS = 10_000
+# Waiting for a site that is away is given up when the lease is over, but not sooner than this.
+MIN_PATIENCE_S = 60.0
 # How long after `busy` a report is said again.
 BUSY_MS = 1_000
 PROGRESS_MS = 1_000
@@ -76,6 +78,10 @@ class Workbench:
         ]
         under_way = [self._lease.lease_id] if self._lease is not None else []
         return (under_way + waiting)[: msg.MAX_HELD_LEASES]
+
+    def warm_up(self) -> None:
+        """Have the training's libraries loaded before the first lease comes."""
+        self._thread.submit(self._trainer.warm_up)
 
     # ---- what the server says
 
@@ -170,7 +176,7 @@ class Workbench:
 
     async def _result_of(self, lease: msg.Lease) -> msg.Result:
         trained = await self._train(lease)
-        await self._transport.upload(lease.upload_url, trained.delta)
+        await self._transport.upload(lease.upload_url, trained.delta, patience_s=_patience_s(lease))
         return msg.Result(
             lease_id=lease.lease_id,
             delta_sha256=hashlib.sha256(trained.delta).hexdigest(),
@@ -183,12 +189,13 @@ class Workbench:
     async def _train(self, lease: msg.Lease) -> Trained:
         """Fetch, checking at each step that it fits, then train in the thread."""
         self._refuse_if_too_big(lease.program.size_bytes + lease.params.size_bytes + lease.slice.size_bytes)
-        program = await self._transport.fetch(lease.program)
+        fetch = partial(self._transport.fetch, patience_s=_patience_s(lease))
+        program = await fetch(lease.program)
         step_bytes = await asyncio.to_thread(self._trainer.memory_bytes, program)
         self._refuse_if_too_big(step_bytes + lease.slice.size_bytes)
         task = Task(
-            params=await self._transport.fetch(lease.params),
-            slice=await self._transport.fetch(lease.slice),
+            params=await fetch(lease.params),
+            slice=await fetch(lease.slice),
             steps=lease.steps,
             batch_size=lease.batch_size,
             seed=lease.seed,
@@ -231,6 +238,10 @@ class Workbench:
         report.refused = False
         report.due_ms = self._clock_ms() + REPEAT_MS
         self._say(report.message)
+
+
+def _patience_s(lease: msg.Lease) -> float:
+    return max(MIN_PATIENCE_S, lease.time_left_ms / 1000)
 
 
 def _handback(lease: msg.Lease, reason: msg.HandbackReason, detail: str) -> msg.Handback:
