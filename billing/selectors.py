@@ -26,6 +26,16 @@ class StatementLine:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenHold:
+    """Money of a buyer that is set aside now."""
+
+    reference: str
+    amount_microusd: int
+    left_microusd: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """Something in the books that does not agree: what it is, which one, and both figures."""
 
@@ -56,6 +66,16 @@ def hold_remaining(reference: str) -> int:
     if remaining is None:
         raise HoldNotFound(reference)
     return remaining
+
+
+def open_holds(user: User) -> list[OpenHold]:
+    """What a person has set aside, newest first."""
+    rows = (
+        Hold.objects.filter(wallet__user=user, state=Hold.State.OPEN)
+        .order_by("-created_at")
+        .values_list("reference", "amount_microusd", "account__balance_microusd", "created_at")
+    )
+    return [OpenHold(*row) for row in rows]
 
 
 def earnings_by_charge_keys(*, owner_id: int, keys: Iterable[str]) -> dict[str, int]:

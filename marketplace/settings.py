@@ -48,6 +48,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "marketplace.pages.middleware.ContentSecurityPolicyMiddleware",
+    "marketplace.pages.middleware.ViewerTimeZoneMiddleware",
     "common.http.DomainErrorMiddleware",
 ]
 
@@ -64,7 +66,8 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ]
+            ],
+            "builtins": ["marketplace.pages.filters"],
         },
     }
 ]

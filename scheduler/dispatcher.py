@@ -16,7 +16,6 @@ from uuid import uuid4
 import msgspec
 from channels.db import database_sync_to_async
 from channels.exceptions import ChannelFull
-from channels.layers import get_channel_layer
 from django.db import Error as DatabaseError
 
 from common.wake import DISPATCHER
@@ -70,7 +69,7 @@ class Dispatcher:
         while (instructions := await database_sync_to_async(self._engine.start)()) is None:
             await asyncio.sleep(STAND_BY_S)
         await self._carry_out(instructions)
-        await get_channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
+        await fleet.channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
 
     async def _dispatch(self) -> None:
         """Turn after turn until something fails. Only who dispatches reads the channel: it has one reader."""
@@ -119,7 +118,7 @@ class Dispatcher:
     # ---- mail ----------------------------------------------------------------------------------------------------
 
     async def _read_channel(self) -> None:
-        layer = get_channel_layer()
+        layer = fleet.channel_layer()
         while True:
             message = await layer.receive(DISPATCHER)
             if message["type"] == "wake":
@@ -147,7 +146,7 @@ class Dispatcher:
     # ---- instructions --------------------------------------------------------------------------------------------
 
     async def _carry_out(self, instructions: list[Instruction]) -> None:
-        layer = get_channel_layer()
+        layer = fleet.channel_layer()
         for instruction in instructions:
             if isinstance(instruction, CheckResult | AggregateRound):
                 self._begin(instruction)

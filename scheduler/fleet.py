@@ -8,6 +8,7 @@ device's `session_id`.
 from typing import Any
 
 import msgspec
+from channels.layers import BaseChannelLayer, get_channel_layer
 
 from common.wake import DISPATCHER
 from scheduler.domain import events as ev
@@ -34,6 +35,13 @@ _EVENTS: dict[str, type[ev.DeviceEvent]] = {
 _INSTRUCTIONS: dict[str, type[ins.DeviceInstruction]] = {
     c.__name__: c for c in (ins.SendLease, ins.SendRevoke, ins.SendAck, ins.CloseSession)
 }
+
+
+def channel_layer() -> BaseChannelLayer:
+    layer = get_channel_layer()
+    if layer is None:
+        raise RuntimeError("CHANNEL_LAYERS is empty; the settings must name a channel layer")
+    return layer
 
 
 def event_to_message(event: ev.DeviceEvent) -> dict[str, Any]:
@@ -65,6 +73,7 @@ __all__ = [
     "DISPATCHER",
     "FLEET_GROUP",
     "REFRESH",
+    "channel_layer",
     "event_from_message",
     "event_to_message",
     "instruction_from_message",

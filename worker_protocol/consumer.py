@@ -29,6 +29,7 @@ from scheduler.domain import instructions as ins
 from scheduler.selectors import lease_for_device
 from worker_protocol.outbound import Outbound
 from worker_protocol.presence import Presence
+from worker_protocol.presences import presence_forget, presence_note
 from worker_protocol.selectors import device_credentials
 from worker_protocol.services import device_seen
 from worker_protocol.translation import ack_message, event_of, lease_message, readings_of
@@ -87,6 +88,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
                 self._outbound.stop()
         await self.channel_layer.group_discard(fleet.FLEET_GROUP, self.channel_name)
         if self._presence is not None:
+            await presence_forget(device_id=self._presence.profile.id, session_id=self.channel_name)
             await self._say_goodbye(self._presence.profile.id)
 
     # ---- the device
@@ -143,6 +145,13 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         now = utc_now()
         if presence.seen(now):
             await database_sync_to_async(device_seen)(device_id=presence.profile.id, now=now)
+            await self._note_presence(presence)
+
+    async def _note_presence(self, presence: Presence) -> None:
+        """For the owner's page; the dispatcher has its own news."""
+        await presence_note(
+            device_id=presence.profile.id, session_id=self.channel_name, blocked=presence.blocked
+        )
 
     # ---- messages to the fleet, and from the dispatcher
 
@@ -212,6 +221,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
             return False
         if news is not None:
             presence.told(news)
+            await self._note_presence(presence)
         return True
 
     async def _tell(self, event: ev.DeviceEvent) -> bool:

@@ -118,7 +118,7 @@ def _charge(job: Job, run: Run, round_indices: Iterable[int]) -> None:
             if lease.charge_microusd
         ]
         if charges:
-            hold_charge(reference=job.reference, charges=charges, memo=f"{job.name}, round {index + 1}")
+            hold_charge(reference=job.reference, charges=charges, memo=f"round {index + 1}")
 
 
 def _model_store(job: Job, run: Run) -> dict[str, str]:

@@ -36,6 +36,7 @@ class JobView:
     rounds: tuple[RoundView, ...]
     rounds_done: int
     rounds_planned: int
+    shards: dict[str, int]  # of the round under way, by state
     samples: int
     gpu_seconds: float
     spent_microusd: int
@@ -59,6 +60,7 @@ def job_view(job: Job, *, now: datetime | None = None) -> JobView:
         rounds=rounds,
         rounds_done=progress.rounds_done if progress else 0,
         rounds_planned=job.rounds_planned,
+        shards=progress.shards if progress else {},
         samples=progress.samples if progress else 0,
         gpu_seconds=progress.metered_gpu_us / US_PER_SECOND if progress else 0.0,
         spent_microusd=progress.spent_microusd if progress else 0,

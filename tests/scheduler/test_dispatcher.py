@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 from channels.db import database_sync_to_async
-from channels.layers import channel_layers, get_channel_layer
+from channels.layers import channel_layers
 from django.db import OperationalError
 
 from accounts.models import DeviceNews
@@ -57,7 +57,7 @@ class Socket:
 
     def __init__(self, device: UUID) -> None:
         self.device = device
-        self.layer = get_channel_layer()
+        self.layer = fleet.channel_layer()
         self.channel = f"specific.inmemory!{device}"
 
     async def connect(self, **changes: Any) -> None:
@@ -115,7 +115,7 @@ async def test_devices_train_a_run_to_its_end():
 
 
 async def test_a_starting_dispatcher_asks_the_fleet_to_announce_itself():
-    layer = get_channel_layer()
+    layer = fleet.channel_layer()
     channel = await layer.new_channel()
     await layer.group_add(fleet.FLEET_GROUP, channel)
     async with dispatching():

@@ -1,0 +1,74 @@
+"""What the wallet's page shows: balances, what is set aside for which job, and both statements in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from accounts.models import User
+from billing.models import Account, Transfer
+from billing.selectors import (
+    OpenHold,
+    StatementLine,
+    earnings_balance,
+    open_holds,
+    statement,
+    wallet_balance,
+)
+from marketplace.models import Job
+from marketplace.selectors import jobs_of
+
+LINES = 30  # of each statement; the API has more
+_WORDS = {
+    Transfer.Reason.GRANT: "Credit granted by the operator",
+    Transfer.Reason.HOLD: "Set aside for a job",
+    Transfer.Reason.RELEASE: "Returned from a job",
+    Transfer.Reason.CHARGE: "Results accepted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HoldView:
+    hold: OpenHold
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class LineView:
+    created_at: datetime
+    words: str
+    memo: str
+    amount_microusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class WalletView:
+    balance_microusd: int
+    held_microusd: int
+    earnings_microusd: int
+    holds: tuple[HoldView, ...]
+    lines: tuple[LineView, ...]
+    earnings_lines: tuple[LineView, ...]
+
+
+def wallet_view(user: User) -> WalletView:
+    holds = open_holds(user)
+    return WalletView(
+        balance_microusd=wallet_balance(user),
+        held_microusd=sum(hold.left_microusd for hold in holds),
+        earnings_microusd=earnings_balance(user),
+        holds=_with_jobs(user, holds),
+        lines=_lines(statement(user, Account.Kind.WALLET, lines=LINES)),
+        earnings_lines=_lines(statement(user, Account.Kind.EARNINGS, lines=LINES)),
+    )
+
+
+def _with_jobs(user: User, holds: Sequence[OpenHold]) -> tuple[HoldView, ...]:
+    running = {job.reference: job for job in jobs_of(user).filter(state=Job.State.RUNNING)}
+    return tuple(HoldView(hold, running[hold.reference]) for hold in holds if hold.reference in running)
+
+
+def _lines(lines: Sequence[StatementLine]) -> tuple[LineView, ...]:
+    return tuple(
+        LineView(line.created_at, _WORDS[Transfer.Reason(line.reason)], line.memo, line.amount_microusd)
+        for line in lines
+    )

@@ -1,0 +1,1 @@
+"""Views parse, call one service or selector, render. What a person may see is decided by the selector."""
