@@ -114,7 +114,7 @@ CACHES: dict[str, dict[str, Any]] = {
 }
 
 # Without a broker, tasks run in the process that sends them.
-CELERY_BROKER_URL = ENV.celery_broker_url or "memory://"
+CELERY_BROKER_URL = ENV.celery_broker_url or "memory://localhost/"
 CELERY_TASK_ALWAYS_EAGER = not ENV.celery_broker_url
 CELERY_TASK_EAGER_PROPAGATES = True
 CELERY_TASK_ACKS_LATE = True
@@ -196,5 +196,9 @@ LOGGING: dict[str, Any] = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": ENV.log_level},
-    "loggers": {"django.request": {"level": "ERROR"}, "daphne": {"level": "WARNING"}},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "daphne": {"level": "WARNING"},
+        "celery": {"level": "WARNING"},
+    },
 }

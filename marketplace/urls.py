@@ -4,11 +4,13 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from marketplace.health import health
+
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("healthz/", health, name="health"),
     path("", include("accounts.urls")),
     path("", include("blobs.urls")),
-    path("", include("worker_protocol.urls")),
     path("", include("marketplace.pages.urls")),
     path("api/", include("accounts.api.urls")),
     path("api/", include("marketplace.api.urls")),

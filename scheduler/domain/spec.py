@@ -8,7 +8,6 @@ from uuid import UUID
 
 from scheduler.errors import RunInvalid
 
-
 SCHEDULES = ("constant", "cosine")
 
 
