@@ -68,7 +68,6 @@ __all__ = [
     "DISPATCHER",
     "FLEET_GROUP",
     "REFRESH",
-    "channel_layer",
     "event_from_message",
     "event_to_message",
     "instruction_from_message",
