@@ -80,7 +80,7 @@ def test_the_basis_names_each_class_with_its_rate_and_time():
     basis = {entry["device_class"]: entry for entry in quoted().basis_json()}
     assert set(basis) == set(RATES)
     laptop = basis["laptop-cpu"]
-    assert laptop["shard_gpu_us"] == round((5e9 * 20 / 10e9 + 300 * 20 * 4e-6) * 1e6)
+    assert laptop["shard_gpu_us"] == round((5e9 * 20 / 60e9 + 300 * 20 * 9e-6) * 1e6)
     assert laptop["shard_microusd"] == laptop["shard_gpu_us"] * 100 // 1_000_000
 
 
