@@ -35,7 +35,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000)
 
     def handle(self, *args: Any, host: str, port: int, **options: Any) -> None:
-        server = Server(
+        server: Server = Server(
             application,
             endpoints=build_endpoint_description_strings(host=host, port=port),
             signal_handlers=False,
