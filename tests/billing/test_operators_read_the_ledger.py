@@ -3,18 +3,15 @@
 from typing import Any
 
 import pytest
-from django.contrib import admin
 from django.db.models import QuerySet
-from django.urls import path, reverse
+from django.urls import reverse
 
 from accounts.models import User
 from billing.models import Account, Hold, Transfer
 from billing.services import hold_open
 from tests.billing.cast import USD, buyer
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls(__name__)]
-
-urlpatterns = [path("admin/", admin.site.urls)]
+pytestmark = pytest.mark.django_db
 ROWS: dict[str, QuerySet[Any]] = {
     "account": Account.objects.order_by("pk"),
     "transfer": Transfer.objects.order_by("pk"),

@@ -94,4 +94,5 @@ def test_a_budget_that_pays_for_no_shard_is_refused_with_the_least_that_does():
 
 def test_work_too_small_to_price_still_makes_a_hold():
     quote = quoted(cost=StepCost(1, 1, 1), local_steps=1, budget_microusd=1)
-    assert (quote.cap_microusd, quote.hold_microusd) == (0, 1)
+    assert (quote.low_microusd, quote.hold_microusd) == (0, 1)
+    assert quote.cap_microusd == quote.shards  # each may be the one that a whole micro-USD falls on
