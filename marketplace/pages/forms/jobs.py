@@ -22,7 +22,7 @@ MODELS = [
     ("gpt", "Small transformer (GPT)"),
 ]
 ACTIVATIONS = [("relu", "ReLU"), ("gelu", "GELU"), ("silu", "SiLU"), ("tanh", "tanh")]
-SCHEDULES = [("cosine", "Falls to zero by the last round"), ("constant", "Stays the same")]
+SCHEDULES = [("cosine", "Falls to zero"), ("constant", "Stays the same")]
 OPTIMIZERS = [("sgd", "SGD with momentum"), ("adamw", "AdamW")]
 LOSSES = [
     ("", "Automatic"),
