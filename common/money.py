@@ -28,8 +28,23 @@ def meter_cap_us(expected_us: int) -> int:
 
 
 def price_microusd(*, gpu_us: int, rate_microusd_per_gpu_second: int) -> int:
-    """What metered GPU time costs, rounded down in the buyer's favour."""
+    """What GPU time costs, rounded down to whole micro-USD."""
     return gpu_us * rate_microusd_per_gpu_second // US_PER_SECOND
+
+
+def price_ceiling_microusd(*, gpu_us: int, rate_microusd_per_gpu_second: int) -> int:
+    """The most that one of several results of this GPU time can be charged, whatever is carried over to it."""
+    return -(-gpu_us * rate_microusd_per_gpu_second // US_PER_SECOND)
+
+
+def charge_with_carry(*, gpu_us: int, rate_microusd_per_gpu_second: int, carry: int) -> tuple[int, int]:
+    """(micro-USD to charge for a result, what is carried over to the next one of the same buyer's work).
+
+    Work of a few milliseconds costs less than a micro-USD. `carry` keeps what the charges so far have left
+    unbilled, in millionths of a micro-USD, so that many small results together cost exactly what they are worth,
+    rounded down once.
+    """
+    return divmod(gpu_us * rate_microusd_per_gpu_second + carry, US_PER_SECOND)
 
 
 def fee_microusd(*, amount_microusd: int, fee_basis_points: int) -> int:

@@ -8,13 +8,22 @@ import logging
 
 from asgiref.sync import async_to_sync
 from channels.exceptions import ChannelFull
-from channels.layers import get_channel_layer
+from channels.layers import BaseChannelLayer, get_channel_layer
+from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
 log = logging.getLogger(__name__)
 
 DISPATCHER = "nightshift.dispatcher"
 SETTLER = "nightshift.settler"
+
+
+def channel_layer() -> BaseChannelLayer:
+    """The configured channel layer; the settings always configure one."""
+    layer = get_channel_layer()
+    if layer is None:
+        raise ImproperlyConfigured("CHANNEL_LAYERS has no default.")
+    return layer
 
 
 def wake_on_commit(channel: str) -> None:
@@ -24,6 +33,6 @@ def wake_on_commit(channel: str) -> None:
 
 def wake(channel: str) -> None:
     try:
-        async_to_sync(get_channel_layer().send)(channel, {"type": "wake"})
+        async_to_sync(channel_layer().send)(channel, {"type": "wake"})
     except ChannelFull:
         log.debug("wake-up for %s dropped: its reader is busy and will look anyway", channel)

@@ -114,7 +114,7 @@ CACHES: dict[str, dict[str, Any]] = {
 }
 
 # Without a broker, tasks run in the process that sends them.
-CELERY_BROKER_URL = ENV.celery_broker_url or "memory://"
+CELERY_BROKER_URL = ENV.celery_broker_url or "memory://localhost/"
 CELERY_TASK_ALWAYS_EAGER = not ENV.celery_broker_url
 CELERY_TASK_EAGER_PROPAGATES = True
 CELERY_TASK_ACKS_LATE = True
@@ -153,7 +153,6 @@ USE_I18N = False
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [ROOT / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
@@ -208,6 +207,10 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "daphne": {"level": "WARNING"},
+<<<<<<< HEAD
         "stripe": {"level": "WARNING"},
+=======
+        "celery": {"level": "WARNING"},
+>>>>>>> main
     },
 }

@@ -5,9 +5,8 @@ import contextlib
 import logging
 
 from channels.db import database_sync_to_async
-from channels.layers import get_channel_layer
 
-from common.wake import SETTLER
+from common.wake import SETTLER, channel_layer
 from marketplace.tasks import settle
 
 log = logging.getLogger(__name__)
@@ -32,4 +31,4 @@ class Settler:
 
     async def _news(self) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(get_channel_layer().receive(SETTLER), self._look_every_s)
+            await asyncio.wait_for(channel_layer().receive(SETTLER), self._look_every_s)

@@ -4,12 +4,18 @@ from django.contrib import admin
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from marketplace.health import health
+
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("healthz/", health, name="health"),
     path("", include("accounts.urls")),
     path("", include("blobs.urls")),
+<<<<<<< HEAD
     path("", include("billing.urls")),
     path("", include("worker_protocol.urls")),
+=======
+>>>>>>> main
     path("", include("marketplace.pages.urls")),
     path("api/", include("accounts.api.urls")),
     path("api/", include("billing.api.urls")),

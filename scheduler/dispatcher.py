@@ -18,7 +18,7 @@ from channels.db import database_sync_to_async
 from channels.exceptions import ChannelFull
 from django.db import Error as DatabaseError
 
-from common.wake import DISPATCHER
+from common.wake import DISPATCHER, channel_layer
 from scheduler import fleet
 from scheduler.domain.instructions import AggregateRound, CheckResult, Instruction, TaskInstruction
 from scheduler.engine import Engine, Mail
@@ -69,7 +69,7 @@ class Dispatcher:
         while (instructions := await database_sync_to_async(self._engine.start)()) is None:
             await asyncio.sleep(STAND_BY_S)
         await self._carry_out(instructions)
-        await fleet.channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
+        await channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
 
     async def _dispatch(self) -> None:
         """Turn after turn until something fails. Only who dispatches reads the channel: it has one reader."""
@@ -118,7 +118,7 @@ class Dispatcher:
     # ---- mail ----------------------------------------------------------------------------------------------------
 
     async def _read_channel(self) -> None:
-        layer = fleet.channel_layer()
+        layer = channel_layer()
         while True:
             message = await layer.receive(DISPATCHER)
             if message["type"] == "wake":
@@ -146,7 +146,7 @@ class Dispatcher:
     # ---- instructions --------------------------------------------------------------------------------------------
 
     async def _carry_out(self, instructions: list[Instruction]) -> None:
-        layer = fleet.channel_layer()
+        layer = channel_layer()
         for instruction in instructions:
             if isinstance(instruction, CheckResult | AggregateRound):
                 self._begin(instruction)

@@ -6,9 +6,9 @@ device's `session_id`.
 """
 
 from typing import Any
+from uuid import uuid4
 
 import msgspec
-from channels.layers import BaseChannelLayer, get_channel_layer
 
 from common.wake import DISPATCHER
 from scheduler.domain import events as ev
@@ -16,6 +16,8 @@ from scheduler.domain import instructions as ins
 
 # Sockets join this group; the dispatcher asks it to announce its devices anew after a restart.
 FLEET_GROUP = "nightshift.fleet"
+# And this one: those of one server process are told when it stops.
+SERVER_GROUP = f"nightshift.server.{uuid4().hex}"
 ANNOUNCE = {"type": "fleet.announce"}
 # To one socket: decide anew whether the device may work.
 REFRESH = {"type": "device.refresh"}
@@ -35,13 +37,6 @@ _EVENTS: dict[str, type[ev.DeviceEvent]] = {
 _INSTRUCTIONS: dict[str, type[ins.DeviceInstruction]] = {
     c.__name__: c for c in (ins.SendLease, ins.SendRevoke, ins.SendAck, ins.CloseSession)
 }
-
-
-def channel_layer() -> BaseChannelLayer:
-    layer = get_channel_layer()
-    if layer is None:
-        raise RuntimeError("CHANNEL_LAYERS is empty; the settings must name a channel layer")
-    return layer
 
 
 def event_to_message(event: ev.DeviceEvent) -> dict[str, Any]:
@@ -73,7 +68,6 @@ __all__ = [
     "DISPATCHER",
     "FLEET_GROUP",
     "REFRESH",
-    "channel_layer",
     "event_from_message",
     "event_to_message",
     "instruction_from_message",

@@ -23,6 +23,11 @@ def lock_claim(*, holder: str, now: datetime) -> bool:
     return claimed == 1
 
 
+def lock_is_held(*, now: datetime) -> bool:
+    """Whether some process dispatches."""
+    return DispatcherLock.objects.filter(name=_NAME, expires_at__gt=now).exists()
+
+
 def lock_renew(*, holder: str, now: datetime) -> None:
     """Go on holding the lock, within the batch's transaction; raises LockLost if another process took it."""
     renewed = DispatcherLock.objects.filter(name=_NAME, holder=holder).update(expires_at=now + LOCK_TTL)

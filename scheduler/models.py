@@ -38,11 +38,12 @@ class Run(models.Model):
     local_steps = models.PositiveIntegerField(help_text="H")
     batch_size = models.PositiveIntegerField()
     learning_rate = models.FloatField()
+    schedule = models.CharField(max_length=10, default="constant", help_text="constant or cosine, by rounds")
     shards_per_round = models.PositiveIntegerField()
     rounds_planned = models.PositiveIntegerField()
     # Outer optimizer (DiLoCo): Nesterov momentum on the averaged delta.
-    outer_learning_rate = models.FloatField(default=0.7)
-    outer_momentum = models.FloatField(default=0.8)
+    outer_learning_rate = models.FloatField(default=0.9)
+    outer_momentum = models.FloatField(default=0.5)
     metric = models.CharField(max_length=20, help_text="accuracy or loss")
     target_metric = models.FloatField(null=True)
 
@@ -53,6 +54,9 @@ class Run(models.Model):
     rates = models.JSONField(help_text="{device class: micro-USD per GPU-second}, frozen with the quote")
     budget_microusd = models.BigIntegerField()
     spent_microusd = models.BigIntegerField(default=0)
+    charge_carry = models.PositiveIntegerField(
+        default=0, help_text="millionths of a micro-USD not charged yet"
+    )
 
     params_sha256 = models.CharField(
         max_length=64, help_text="the newest parameters; the result, once it ended"

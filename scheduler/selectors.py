@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db.models import Count, QuerySet, Sum
 
 from blobs.selectors import blob_size
+from scheduler.domain.spec import learning_rate_in_round
 from scheduler.domain.transitions import LIVE
 from scheduler.errors import RunNotFound
 from scheduler.models import Lease, Round, Run, Shard
@@ -143,7 +144,12 @@ def lease_for_device(lease_id: UUID) -> LeaseWork | None:
         steps=run.local_steps,
         batch_size=run.batch_size,
         seed=shard.seed,
-        learning_rate=run.learning_rate,
+        learning_rate=learning_rate_in_round(
+            run.learning_rate,
+            run.schedule,
+            round_index=shard.round.index,
+            rounds_planned=run.rounds_planned,
+        ),
         deadline_at=lease.deadline_at,
         live=lease.state in LIVE,
     )

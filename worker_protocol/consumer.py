@@ -86,7 +86,8 @@ class DeviceConsumer(AsyncWebsocketConsumer):
                 self._ticker.cancel()
             if self._outbound is not None:
                 self._outbound.stop()
-        await self.channel_layer.group_discard(fleet.FLEET_GROUP, self.channel_name)
+        for group in (fleet.FLEET_GROUP, fleet.SERVER_GROUP):
+            await self.channel_layer.group_discard(group, self.channel_name)
         if self._presence is not None:
             await presence_forget(device_id=self._presence.profile.id, session_id=self.channel_name)
             await self._say_goodbye(self._presence.profile.id)
@@ -121,7 +122,8 @@ class DeviceConsumer(AsyncWebsocketConsumer):
             cached=tuple(hello.cached),
         )
         presence.reconsider(utc_now())
-        await self.channel_layer.group_add(fleet.FLEET_GROUP, self.channel_name)
+        for group in (fleet.FLEET_GROUP, fleet.SERVER_GROUP):
+            await self.channel_layer.group_add(group, self.channel_name)
         if not await self._tell_news(presence, hello.leases):
             raise errors.Busy
         self._presence = presence
@@ -156,7 +158,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
     # ---- messages to the fleet, and from the dispatcher
 
     async def fleet_drain(self, message: dict[str, Any]) -> None:
-        """This server stops soon: `{"type": "fleet.drain", "reconnect_ms"}` to the fleet's group."""
+        """This server stops soon: `{"type": "fleet.drain", "reconnect_ms"}` to the server's group."""
         async with self._turn():
             if self._presence is not None and self._session.close_code is None:
                 self._session.send(msg.Drain(reconnect_ms=message["reconnect_ms"]))

@@ -33,7 +33,7 @@ class DeviceClass:
 DEVICE_CLASSES: dict[str, DeviceClass] = {
     c.key: c
     for c in (
-        DeviceClass("laptop-cpu", "Laptop, processor only", 10e9, 8e9, 4.0),
+        DeviceClass("laptop-cpu", "Laptop, processor only", 60e9, 5e9, 9.0),
         DeviceClass("laptop-gpu", "Laptop with a GPU", 1_000e9, 80e9, 10.0),
         DeviceClass("phone-entry", "Phone, entry class", 100e9, 15e9, 30.0),
         DeviceClass("phone-high", "Phone, top class", 500e9, 40e9, 20.0),

@@ -26,7 +26,6 @@ def main() -> int:
     shutil.rmtree(FOLDER, ignore_errors=True)
     site = Site(folder=FOLDER, root=ROOT)
     os.environ.update(site.environ)
-    os.environ["DJANGO_SETTINGS_MODULE"] = "marketplace.settings"
     django.setup()
     logging.getLogger().setLevel(logging.WARNING)  # the demo tells its own story
 

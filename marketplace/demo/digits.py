@@ -13,10 +13,10 @@ SHUFFLE_SEED = 20
 
 JOB: dict[str, Any] = {
     "name": "Handwritten digits",
-    "model": {"kind": "mlp", "hidden": [128]},
+    "model": {"kind": "mlp", "hidden": [512, 256]},
     "loss": "cross_entropy",
-    "optimizer": {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9},
-    "batch_size": 32,
+    "optimizer": {"kind": "sgd", "learning_rate": 0.15, "momentum": 0.9, "schedule": "cosine"},
+    "batch_size": 16,
     "local_steps": 20,
     "epochs": 20,
     "validation_split": 0.1,

@@ -3,8 +3,9 @@
 from typing import Any
 
 import msgspec
-from django.db.models import Count, Sum
+from django.db.models import Count, QuerySet, Sum
 
+from accounts.models import Device
 from common.money import US_PER_SECOND
 from marketplace.demo.digits import TEST_ROWS
 from marketplace.models import Job
@@ -18,6 +19,14 @@ class RoundRow(msgspec.Struct, frozen=True):
     validation_accuracy: float | None
 
 
+class Reassigned(msgspec.Struct, frozen=True):
+    """A shard that one device left and another one did."""
+
+    round: int
+    left_by: str
+    done_by: str
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What `var/demo/report.json` holds."""
 
@@ -26,7 +35,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     round_rows: list[RoundRow]
     shards_accepted: int
     leases_by_state: dict[str, int]
-    killed_device: str
+    reassigned: list[Reassigned]
     samples_trained: int
     parameters: int
     delta_bytes: int
@@ -59,7 +68,7 @@ def report_make(
     wall_s: float,
 ) -> Report:
     row = Job.objects.get(id=job["job"]["id"])
-    leases = Lease.objects.filter(shard__round__run_id=row.run_id)
+    leases = Lease.objects.filter(shard__round__run=row.run_id)
     accepted = leases.filter(state=Lease.State.ACCEPTED).aggregate(
         shards=Count("id"),
         gpu_us=Sum("metered_gpu_us"),
@@ -77,7 +86,7 @@ def report_make(
         ],
         shards_accepted=accepted["shards"],
         leases_by_state=dict(leases.order_by().values_list("state").annotate(Count("id"))),
-        killed_device=killed_device,
+        reassigned=_reassigned(leases, killed_device),
         samples_trained=accepted["samples"],
         parameters=row.parameters,
         delta_bytes=accepted["delta_bytes"],
@@ -95,3 +104,15 @@ def report_make(
         server_peak_memory_bytes=server_peak_memory_bytes,
         wall_s=wall_s,
     )
+
+
+def _reassigned(leases: QuerySet[Lease], left_by: str) -> list[Reassigned]:
+    """The shards whose lease on the named device came to nothing, and who did them."""
+    names = {device.id: device.name for device in Device.objects.all()}
+    left = [
+        lease.shard_id
+        for lease in leases.exclude(state=Lease.State.ACCEPTED)
+        if names[lease.device_id] == left_by
+    ]
+    done = leases.filter(shard__in=left, state=Lease.State.ACCEPTED).select_related("shard__round")
+    return [Reassigned(lease.shard.round.index + 1, left_by, names[lease.device_id]) for lease in done]

@@ -34,6 +34,7 @@ class Site:
         self.peak_memory_bytes = 0
         self.environ: Mapping[str, str] = {
             **{name: value for name, value in os.environ.items() if not name.startswith("NIGHTSHIFT_")},
+            "DJANGO_SETTINGS_MODULE": "marketplace.settings",
             "NIGHTSHIFT_VAR_DIR": str(folder),
             "NIGHTSHIFT_PUBLIC_URL": self.url,
             "NIGHTSHIFT_EMAIL": "file",
@@ -56,11 +57,11 @@ class Site:
             if self._process.poll() is not None:
                 break
             try:
-                httpx.get(f"{self.url}/log-in/", timeout=20)
+                if httpx.get(f"{self.url}/healthz/", timeout=20).is_success:
+                    return
             except httpx.TransportError:
-                time.sleep(0.1)
-            else:
-                return
+                pass  # it does not listen yet
+            time.sleep(0.1)
         raise RuntimeError(f"The site did not start; {self.log} says why.")
 
     def sample_memory(self) -> None:

@@ -5,13 +5,14 @@ import io
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import torch
 from django.core.management import call_command
 from tqdm import tqdm
 
+from accounts.models import Device
 from billing.selectors import earnings_balance, fees_balance
 from common.money import format_usd
 from marketplace.demo.client import Client
@@ -20,6 +21,7 @@ from marketplace.demo.digits import JOB, Digits, load_digits
 from marketplace.demo.people import PASSWORD, Person, create_people
 from marketplace.demo.report import Report, report_make
 from marketplace.demo.site import Site
+from scheduler.models import Lease
 
 DEVICES = (
     DeviceSpec("study-laptop", throttle=1.0),
@@ -29,6 +31,7 @@ DEVICES = (
 VICTIM = "old-laptop"
 POLL_S = 0.2
 JOB_TIMEOUT_S = 300
+KILL_TIMEOUT_S = 10
 
 
 def tell(site: Site, *, folder: Path, cleanup: ExitStack, started: float) -> Report:
@@ -104,29 +107,42 @@ def _post_job(client: Client, digits: Digits, folder: Path) -> str:
 
 def _follow(site: Site, client: Client, job_id: str, devices: dict[str, DeviceProcess]) -> dict[str, Any]:
     """Show the rounds until the job ends; half-way, one device dies."""
+    job: dict[str, Any] = client.get(f"jobs/{job_id}/")
     deadline = time.monotonic() + JOB_TIMEOUT_S
-    bar: tqdm[None] | None = None
-    while time.monotonic() < deadline:
-        job: dict[str, Any] = client.get(f"jobs/{job_id}/")
-        site.sample_memory()
-        rounds = [r for r in job["rounds"] if r["state"] == "closed"]
-        bar = bar or tqdm(total=job["rounds_planned"], unit="round")
-        if rounds and len(rounds) > bar.n:
-            last = rounds[-1]
-            bar.set_postfix_str(
-                f"loss {last['validation_loss']:.3f}, accuracy {last['validation_metric']:.1%}"
-            )
-            bar.update(len(rounds) - bar.n)
-        if 2 * len(rounds) >= job["rounds_planned"] and devices[VICTIM].process.poll() is None:
-            devices[VICTIM].kill()
-            bar.write(
-                f"  {VICTIM} dies in the middle of round {len(rounds) + 1}; its work goes to the others"
-            )
-        if job["job"]["state"] != "running":
-            bar.close()
-            return job
-        time.sleep(POLL_S)
-    raise RuntimeError(f"The job did not end within {JOB_TIMEOUT_S} s; the logs beside the report say why.")
+    with tqdm(total=job["rounds_planned"], unit="round") as bar:
+        while job["job"]["state"] == "running":
+            if time.monotonic() > deadline:
+                raise RuntimeError(
+                    f"The job did not end in {JOB_TIMEOUT_S} s; the logs beside the report say why."
+                )
+            _show_rounds(bar, job)
+            site.sample_memory()
+            if 2 * job["rounds_done"] >= job["rounds_planned"] and devices[VICTIM].process.poll() is None:
+                _kill_at_work(devices[VICTIM])
+                bar.write(f"  {VICTIM} dies in round {job['rounds_done'] + 1}, with work in its hands")
+            time.sleep(POLL_S)
+            job = client.get(f"jobs/{job_id}/")
+        _show_rounds(bar, job)
+    return job
+
+
+def _show_rounds(bar: "tqdm[NoReturn]", job: dict[str, Any]) -> None:
+    measured = [r for r in job["rounds"] if r["validation_loss"] is not None]
+    if len(measured) > bar.n:
+        last = measured[-1]
+        bar.set_postfix_str(f"loss {last['validation_loss']:.3f}, accuracy {last['validation_metric']:.1%}")
+        bar.update(len(measured) - bar.n)
+
+
+def _kill_at_work(device: DeviceProcess) -> None:
+    """Kill a device while it holds a lease, so that its shard has to go to another."""
+    works = Lease.objects.filter(
+        device_id=Device.objects.get(name=device.spec.name).id, state=Lease.State.RUNNING
+    )
+    deadline = time.monotonic() + KILL_TIMEOUT_S
+    while not works.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    device.kill()
 
 
 def _ledger_check() -> str:
@@ -137,6 +153,10 @@ def _ledger_check() -> str:
 
 def _print_report(report: Report, folder: Path) -> None:
     print(f"\nThe job {report.state}: {report.rounds} rounds, {report.shards_accepted} shards accepted")
+    for shard in report.reassigned:
+        print(
+            f"  reassigned      what {shard.left_by} left in round {shard.round} was done by {shard.done_by}"
+        )
     print(f"  test accuracy   {report.test_accuracy:.2%} on {report.test_rows} digits no device has seen")
     print(f"  GPU-seconds     {report.gpu_seconds:.3f}")
     print(f"  price           {format_usd(report.price_microusd)} (hold {format_usd(report.hold_microusd)})")

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from accounts.domain.device_classes import DEVICE_CLASSES, SPEED_FACTOR_BOUNDS
-from common.money import format_usd, meter_cap_us, price_microusd
+from common.money import format_usd, meter_cap_us, price_ceiling_microusd, price_microusd
 from marketplace.errors import BudgetTooSmall
 
 REFERENCE_SPEED = 1.0
@@ -35,6 +35,12 @@ class ClassPrice:
     shard_microusd: int
     usual_cap_microusd: int  # the most it bills on a device of reference speed
     shard_cap_microusd: int  # the most it bills on the slowest device
+
+    def microusd_for(self, shards: int) -> int:
+        """What so many shards should cost, rounded down once."""
+        return price_microusd(
+            gpu_us=shards * self.shard_gpu_us, rate_microusd_per_gpu_second=self.rate_microusd_per_gpu_second
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +83,10 @@ def quote_make(
         rounds=rounds,
         shards=shards,
         by_class=prices,
-        low_microusd=shards * min(price.shard_microusd for price in prices),
-        high_microusd=shards * max(price.shard_microusd for price in prices),
+        low_microusd=min(price.microusd_for(shards) for price in prices),
+        high_microusd=max(price.microusd_for(shards) for price in prices),
         cap_microusd=cap_microusd,
-        hold_microusd=max(
-            1, min(cap_microusd, budget_microusd)
-        ),  # work too small to price still needs a hold
+        hold_microusd=min(cap_microusd, budget_microusd),
     )
 
 
@@ -98,12 +102,15 @@ def _price(device_class: str, rate: int, cost: StepCost, local_steps: int) -> Cl
     def price(gpu_us: int) -> int:
         return price_microusd(gpu_us=gpu_us, rate_microusd_per_gpu_second=rate)
 
+    def ceiling(gpu_us: int) -> int:
+        return price_ceiling_microusd(gpu_us=gpu_us, rate_microusd_per_gpu_second=rate)
+
     usual_us, slowest_us = shard_gpu_us(REFERENCE_SPEED), shard_gpu_us(SPEED_FACTOR_BOUNDS[0])
     return ClassPrice(
         device_class=device_class,
         rate_microusd_per_gpu_second=rate,
         shard_gpu_us=usual_us,
         shard_microusd=price(usual_us),
-        usual_cap_microusd=price(meter_cap_us(usual_us)),
-        shard_cap_microusd=price(meter_cap_us(slowest_us)),
+        usual_cap_microusd=ceiling(meter_cap_us(usual_us)),
+        shard_cap_microusd=ceiling(meter_cap_us(slowest_us)),
     )

@@ -172,6 +172,7 @@ def _run_spec(job: Job, run_id: uuid.UUID, data: RunData) -> RunSpec:
         local_steps=job.local_steps,
         batch_size=job.batch_size,
         learning_rate=job.optimizer_spec["learning_rate"],
+        schedule=job.optimizer_spec["schedule"],
         shards_per_round=job.shards_per_round,
         rounds_planned=job.rounds_planned,
         metric=metric_of(job.dataset),

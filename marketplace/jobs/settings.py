@@ -1,6 +1,6 @@
 """What a buyer sets for a job, typed and bounded; checked again wherever it comes from."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +18,7 @@ MAX_BUDGET_MICROUSD = 10**15
 Factor = Annotated[float, Meta(ge=0, lt=1)]
 LearningRate = Annotated[float, Meta(gt=0, le=10)]
 Decay = Annotated[float, Meta(ge=0, le=1)]
+Schedule = Literal["constant", "cosine"]  # of the learning rate, by rounds
 
 
 class Sgd(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="sgd"):
@@ -27,6 +28,7 @@ class Sgd(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     momentum: Factor = 0.9
     weight_decay: Decay = 0.0
     nesterov: bool = False
+    schedule: Schedule = "constant"
 
     def rule(self) -> OptimizerSpec:
         return SgdRule(momentum=self.momentum, weight_decay=self.weight_decay, nesterov=self.nesterov)
@@ -42,6 +44,7 @@ class AdamW(
     beta2: Factor = 0.999
     eps: Annotated[float, Meta(gt=0, le=1)] = 1e-8
     weight_decay: Decay = 0.01
+    schedule: Schedule = "constant"
 
     def rule(self) -> OptimizerSpec:
         return AdamWRule(beta1=self.beta1, beta2=self.beta2, eps=self.eps, weight_decay=self.weight_decay)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from accounts.domain.device_classes import DEVICE_CLASSES, SPEED_FACTOR_BOUNDS
-from common.money import meter_cap_us, price_microusd
+from common.money import meter_cap_us, price_ceiling_microusd
 from scheduler.domain.limits import LEASE_MIN, LEASE_SLACK, TRANSFER_BYTES_PER_SECOND
 from scheduler.domain.spec import RunSpec
 from scheduler.domain.state import DeviceState, RunState, State
@@ -21,7 +21,7 @@ def expected_gpu_us(spec: RunSpec, device_class: str, speed_factor: float) -> in
 
 def max_charge_microusd(spec: RunSpec, device_class: str, speed_factor: float) -> int:
     """The most that one shard can be billed on such a device; so much is reserved while its lease lives."""
-    return price_microusd(
+    return price_ceiling_microusd(
         gpu_us=meter_cap_us(expected_gpu_us(spec, device_class, speed_factor)),
         rate_microusd_per_gpu_second=spec.rates[device_class],
     )

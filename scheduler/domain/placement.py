@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from scheduler.domain import budget, leases, standing
-from scheduler.domain.state import DeviceState, RunState, ShardState, State
+from scheduler.domain.state import DeviceState, LeaseState, RunState, ShardState, State
 from scheduler.domain.transitions import RoundPhase, ShardPhase
 from scheduler.domain.turn import Turn
 
@@ -44,14 +44,27 @@ def place_shards(turn: Turn) -> None:
 
 
 def pending_shards(state: State) -> dict[UUID, list[ShardState]]:
-    """Shards that wait for a device, by run, in their order."""
+    """Shards that a free device could take, by run: those that wait, in their order, then those in doubt."""
     waiting = {}
     for run_id, round_id in state.current_round.items():
         if state.rounds[round_id].phase is RoundPhase.OPEN:
-            shards = [s for s in state.shards_in(round_id) if s.phase is ShardPhase.PENDING]
-            if shards:
-                waiting[run_id] = shards
+            shards = state.shards_in(round_id)
+            pending = [shard for shard in shards if shard.phase is ShardPhase.PENDING]
+            pending += [shard for shard in shards if is_in_doubt(state, shard)]
+            if pending:
+                waiting[run_id] = pending
     return waiting
+
+
+def is_in_doubt(state: State, shard: ShardState) -> bool:
+    """Whether whoever has a shard has gone and may come back: a device with nothing else to do starts it too.
+
+    The first result counts. It costs the buyer nothing, since a shard is paid once, and spares the round the wait.
+    """
+    away = [
+        lease.id in state.resume_by and state.resume_by[lease.id].blamed for lease in _live_on(state, shard)
+    ]
+    return bool(away) and all(away)
 
 
 def is_free(turn: Turn, device: DeviceState) -> bool:
@@ -104,6 +117,10 @@ def _best_pair(
                 return by_data[sha256], offer.device
     fresh = (offer.device for offer in usable if not _had_before(state, shards[0], offer.device))
     return shards[0], next(fresh, usable[0].device)
+
+
+def _live_on(state: State, shard: ShardState) -> list[LeaseState]:
+    return [lease for lease in state.leases_on(shard.id) if lease.live]
 
 
 def _had_before(state: State, shard: ShardState, device: DeviceState) -> bool:

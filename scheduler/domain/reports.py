@@ -1,6 +1,6 @@
 """What devices report of their leases, and what the check of a result says. Each report may come more than once."""
 
-from common.money import metered_gpu_us, price_microusd
+from common.money import charge_with_carry, metered_gpu_us
 from scheduler.domain import devices, leases, rounds, runs, standing
 from scheduler.domain.events import BLAMED, LeaseHandedBack, LeaseProgress, ResultChecked, ResultReported
 from scheduler.domain.state import LeaseState
@@ -73,7 +73,10 @@ def _accept(turn: Turn, lease: LeaseState, delta_norm: float) -> None:
         turnaround_us=lease.turnaround_us,
         expected_us=lease.expected_gpu_us,
     )
-    charge_microusd = price_microusd(gpu_us=gpu_us, rate_microusd_per_gpu_second=lease.rate_microusd)
+    run = turn.state.runs[lease.run_id]
+    charge_microusd, carry = charge_with_carry(
+        gpu_us=gpu_us, rate_microusd_per_gpu_second=lease.rate_microusd, carry=run.charge_carry
+    )
     lease = turn.change(
         lease,
         phase=LeasePhase.ACCEPTED,
@@ -82,8 +85,7 @@ def _accept(turn: Turn, lease: LeaseState, delta_norm: float) -> None:
         metered_gpu_us=gpu_us,
         charge_microusd=charge_microusd,
     )
-    run = turn.state.runs[lease.run_id]
-    turn.change(run, spent_microusd=run.spent_microusd + charge_microusd)
+    turn.change(run, spent_microusd=run.spent_microusd + charge_microusd, charge_carry=carry)
     turn.change(turn.state.shards[lease.shard_id], phase=ShardPhase.DONE)
     for other in turn.state.leases_on(lease.shard_id):
         if other.live:

@@ -28,6 +28,7 @@ class RunState:
     ended_message: str = ""
     ended_at: datetime | None = None
     spent_microusd: int = 0
+    charge_carry: int = 0  # see common.money.charge_with_carry
     epoch: int = 0  # how many times `pending_slices` has been filled
     pending_slices: tuple[int, ...] = ()
     waiting: str = ""

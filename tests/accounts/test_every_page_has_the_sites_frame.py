@@ -20,7 +20,7 @@ def links(page: str) -> list[str]:
 def test_navigation_leads_to_every_part_of_the_site(client, ada):
     client.force_login(ada)
     page = client.get("/settings/").text
-    assert links(page) == ["/jobs/", "/datasets/", "/devices/", "/settings/", "/api-docs/"]
+    assert links(page) == ["/jobs/", "/datasets/", "/devices/", "/wallet/", "/settings/", "/api-docs/"]
     assert '<a href="/settings/" aria-current="page">' in page
     assert page.count("aria-current") == 1
 

@@ -11,5 +11,8 @@ def page(request: HttpRequest) -> HttpResponse:
 urlpatterns = [
     path("", include("accounts.urls")),
     path("api/", include("accounts.api.urls")),
-    *(path(f"{name}/", page, name=name) for name in ("home", "jobs", "datasets", "devices", "api-docs")),
+    *(
+        path(f"{name}/", page, name=name)
+        for name in ("home", "jobs", "datasets", "devices", "wallet", "api-docs")
+    ),
 ]

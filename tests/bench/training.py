@@ -4,11 +4,13 @@ Runs `python -m marketplace.demo` as a person would and reads its report; then t
 seed with plain torch for as many samples, on the same rows.
 """
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -77,14 +79,21 @@ def _train_alone(*, samples: int) -> float:
     model = build(spec_parse(JOB["model"]), input_shape=(64,), outputs=10, seed=JOB["seed"])
     rule = JOB["optimizer"]
     optimizer = torch.optim.SGD(model.parameters(), lr=rule["learning_rate"], momentum=rule["momentum"])
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=samples // JOB["batch_size"])
     order = torch.Generator().manual_seed(JOB["seed"])
     held_out = round(len(labels) * JOB["validation_split"])  # the job trains on no more rows than this leaves
     rows = torch.randperm(len(labels), generator=order)[held_out:]
-    trained = 0
-    while trained < samples:
-        for batch in rows[torch.randperm(len(rows), generator=order)].split(JOB["batch_size"]):
-            optimizer.zero_grad()
-            cross_entropy(model(images[batch]), labels[batch]).backward()
-            optimizer.step()
-            trained += len(batch)
+    steps = samples // JOB["batch_size"]
+    for batch in itertools.islice(_batches(rows, order), steps):
+        optimizer.zero_grad()
+        cross_entropy(model(images[batch]), labels[batch]).backward()
+        optimizer.step()
+        falling.step()
     return digits.test_accuracy(model.eval())
+
+
+def _batches(rows: torch.Tensor, order: torch.Generator) -> Iterator[torch.Tensor]:
+    """Full batches of row numbers without end, shuffled anew in every epoch."""
+    while True:
+        shuffled = rows[torch.randperm(len(rows), generator=order)]
+        yield from shuffled[: len(rows) // JOB["batch_size"] * JOB["batch_size"]].split(JOB["batch_size"])

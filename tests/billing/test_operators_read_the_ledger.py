@@ -12,7 +12,6 @@ from billing.services import hold_open
 from tests.billing.cast import USD, buyer
 
 pytestmark = pytest.mark.django_db
-
 ROWS: dict[str, QuerySet[Any]] = {
     "account": Account.objects.order_by("pk"),
     "transfer": Transfer.objects.order_by("pk"),

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.money import fee_microusd, format_usd, metered_gpu_us, parse_usd, price_microusd
+from common.money import (
+    charge_with_carry,
+    fee_microusd,
+    format_usd,
+    metered_gpu_us,
+    parse_usd,
+    price_ceiling_microusd,
+    price_microusd,
+)
 
 micros = st.integers(min_value=0, max_value=10**15)
 
@@ -38,6 +46,19 @@ def test_price_and_fee_never_round_against_the_payer(gpu_us, rate, fee):
     price = price_microusd(gpu_us=gpu_us, rate_microusd_per_gpu_second=rate)
     assert price * 1_000_000 <= gpu_us * rate < (price + 1) * 1_000_000
     assert 0 <= fee_microusd(amount_microusd=price, fee_basis_points=fee) <= price
+
+
+@given(
+    results=st.lists(st.integers(0, 10**9), max_size=40),
+    rate=st.integers(0, 10**6),
+)
+def test_many_small_results_together_cost_what_they_are_worth_rounded_down_once(results, rate):
+    charged = carry = 0
+    for gpu_us in results:
+        charge, carry = charge_with_carry(gpu_us=gpu_us, rate_microusd_per_gpu_second=rate, carry=carry)
+        assert charge <= price_ceiling_microusd(gpu_us=gpu_us, rate_microusd_per_gpu_second=rate)
+        charged += charge
+    assert charged == price_microusd(gpu_us=sum(results), rate_microusd_per_gpu_second=rate)
 
 
 def test_small_amounts_keep_their_digits_and_large_ones_their_commas():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.domain.device_classes import DEVICE_CLASSES
-from common.money import metered_gpu_us, price_microusd
+from common.money import charge_with_carry, metered_gpu_us
 from marketplace.errors import BudgetTooSmall
 from marketplace.jobs.quote import Quote, StepCost, quote_make
 
@@ -48,7 +48,7 @@ def test_no_devices_whatever_they_report_can_bill_more_than_the_cap(
 ):
     cost = StepCost(flops, moved_bytes, dispatches)
     quote = quoted(cost=cost, local_steps=local_steps, rounds=2, budget_microusd=10**15)
-    billed = 0
+    billed = carry = 0
     for device_class, speed_factor, reported_us, turnaround_us in work:
         expected_us = DEVICE_CLASSES[device_class].expected_gpu_us(
             flops=flops * local_steps,
@@ -57,7 +57,10 @@ def test_no_devices_whatever_they_report_can_bill_more_than_the_cap(
             speed_factor=speed_factor,
         )
         gpu_us = metered_gpu_us(reported_us=reported_us, turnaround_us=turnaround_us, expected_us=expected_us)
-        billed += price_microusd(gpu_us=gpu_us, rate_microusd_per_gpu_second=RATES[device_class])
+        charge, carry = charge_with_carry(
+            gpu_us=gpu_us, rate_microusd_per_gpu_second=RATES[device_class], carry=carry
+        )
+        billed += charge
     assert billed <= quote.cap_microusd
 
 
@@ -77,7 +80,7 @@ def test_the_basis_names_each_class_with_its_rate_and_time():
     basis = {entry["device_class"]: entry for entry in quoted().basis_json()}
     assert set(basis) == set(RATES)
     laptop = basis["laptop-cpu"]
-    assert laptop["shard_gpu_us"] == round((5e9 * 20 / 10e9 + 300 * 20 * 4e-6) * 1e6)
+    assert laptop["shard_gpu_us"] == round((5e9 * 20 / 60e9 + 300 * 20 * 9e-6) * 1e6)
     assert laptop["shard_microusd"] == laptop["shard_gpu_us"] * 100 // 1_000_000
 
 
@@ -91,4 +94,5 @@ def test_a_budget_that_pays_for_no_shard_is_refused_with_the_least_that_does():
 
 def test_work_too_small_to_price_still_makes_a_hold():
     quote = quoted(cost=StepCost(1, 1, 1), local_steps=1, budget_microusd=1)
-    assert (quote.cap_microusd, quote.hold_microusd) == (0, 1)
+    assert (quote.low_microusd, quote.hold_microusd) == (0, 1)
+    assert quote.cap_microusd == quote.shards  # each may be the one that a whole micro-USD falls on

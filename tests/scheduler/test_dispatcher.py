@@ -12,7 +12,7 @@ from channels.layers import channel_layers
 from django.db import OperationalError
 
 from accounts.models import DeviceNews
-from common.wake import DISPATCHER
+from common.wake import DISPATCHER, channel_layer
 from scheduler import fleet
 from scheduler.dispatcher import Dispatcher
 from scheduler.domain import events as ev
@@ -57,7 +57,7 @@ class Socket:
 
     def __init__(self, device: UUID) -> None:
         self.device = device
-        self.layer = fleet.channel_layer()
+        self.layer = channel_layer()
         self.channel = f"specific.inmemory!{device}"
 
     async def connect(self, **changes: Any) -> None:
@@ -115,7 +115,7 @@ async def test_devices_train_a_run_to_its_end():
 
 
 async def test_a_starting_dispatcher_asks_the_fleet_to_announce_itself():
-    layer = fleet.channel_layer()
+    layer = channel_layer()
     channel = await layer.new_channel()
     await layer.group_add(fleet.FLEET_GROUP, channel)
     async with dispatching():

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.domain import events as ev
 from scheduler.domain import instructions as ins
-from scheduler.domain.transitions import LeasePhase, ShardPhase
+from scheduler.domain.transitions import LIVE, LeasePhase, ShardPhase
 
 from .world import ADA, BO, CY, connected, started
 
@@ -134,13 +134,64 @@ def test_a_lost_device_has_twenty_seconds_to_come_back_to_its_lease():
     world, _ = started(ADA, shards_per_round=1)
     lease = world.lease_of(ADA)
     world.disconnect(ADA)
-    world.connect(BO)
     world.pass_time(19)
-    assert not world.has_lease(BO)
     world.connect(ADA, session_id="new", resumed=(lease.id,))
     world.pass_time(5)
     assert world.now_lease(lease).phase is LeasePhase.RUNNING
-    assert not world.has_lease(BO)
+
+
+def test_an_idle_device_starts_on_the_shard_of_one_that_has_gone_and_the_first_result_counts():
+    world, run = started(ADA, shards_per_round=1)
+    left = world.lease_of(ADA)
+    world.disconnect(ADA)
+    world.connect(BO)
+    assert world.lease_of(BO).shard_id == left.shard_id
+    assert world.now_lease(left).phase in LIVE  # and may still be resumed
+    world.pass_time(1)
+    done = world.finish(BO)
+    assert world.now_lease(done).phase is LeasePhase.ACCEPTED
+    assert (world.now_lease(left).phase, world.now_lease(left).reason) == (LeasePhase.REVOKED, "superseded")
+    assert world.state.runs[run.id].spent_microusd == world.now_lease(done).charge_microusd
+
+
+def test_a_device_that_comes_back_first_keeps_its_shard_and_is_the_one_paid():
+    world, run = started(ADA, shards_per_round=1)
+    left = world.lease_of(ADA)
+    world.disconnect(ADA)
+    world.connect(BO)
+    spare = world.lease_of(BO)
+    world.pass_time(1)
+    world.connect(ADA, session_id="new", resumed=(left.id,))
+    world.report(left)
+    world.check(left)
+    assert world.now_lease(left).phase is LeasePhase.ACCEPTED
+    assert world.now_lease(spare).phase is LeasePhase.REVOKED
+    assert world.state.runs[run.id].spent_microusd == world.now_lease(left).charge_microusd
+
+
+def test_waiting_shards_come_before_those_in_doubt():
+    world, _ = started(ADA, shards_per_round=2)
+    left = world.lease_of(ADA)
+    world.disconnect(ADA)
+    world.connect(BO)
+    assert world.lease_of(BO).shard_id != left.shard_id
+
+
+def test_many_small_results_are_charged_what_they_come_to_together():
+    world, run = started(step_flops=30e9 / 1e6, rates={"laptop-cpu": 333_333})  # a microsecond of work each
+    leases = [world.lease_of(device) for device in (ADA, BO, CY)]
+    world.pass_time(1)
+    for lease in leases:
+        world.report(lease, gpu_us=1)
+        world.check(lease)
+    assert sum(world.now_lease(lease).charge_microusd for lease in leases) == 0
+    assert world.state.runs[run.id].charge_carry == 3 * 333_333
+    world.aggregate(run)
+    again = world.lease_of(ADA)
+    world.pass_time(1)
+    world.report(again, gpu_us=1)
+    world.check(again)
+    assert world.now_lease(again).charge_microusd == 1
 
 
 def test_the_shard_of_a_device_that_stays_away_is_leased_to_another():

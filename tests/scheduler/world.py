@@ -42,7 +42,7 @@ def spec(**changes: Any) -> RunSpec:
         shards_per_round=3,
         rounds_planned=2,
         metric="accuracy",
-        step_flops=5e9,
+        step_flops=30e9,
         step_bytes=0.0,
         step_dispatches=0,
         memory_bytes=1_000_000,

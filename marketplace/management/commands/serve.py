@@ -5,17 +5,26 @@ Redis and PostgreSQL set, run several of these, or `daphne marketplace.asgi:appl
 """
 
 import asyncio
+import signal
 from argparse import ArgumentParser
 from typing import Any
 
 from daphne.endpoints import build_endpoint_description_strings
 from daphne.server import Server
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from common.wake import channel_layer
 from marketplace.asgi import application
 from marketplace.loops import run_loops
+from scheduler.fleet import SERVER_GROUP
 from worker_protocol.wire.limits import MAX_FRAME_BYTES
+
+# Over the protocol's own bound, so that the protocol answers in words before the server hangs up.
+SERVER_FRAME_BYTES = 2 * MAX_FRAME_BYTES
+# Devices are told to come back after this; a restart takes about as long.
+RECONNECT_MS = 3_000
+GOODBYE_S = 0.5
 
 
 class Command(BaseCommand):
@@ -26,24 +35,30 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000)
 
     def handle(self, *args: Any, host: str, port: int, **options: Any) -> None:
-        server = Server(
+        server: Server = Server(
             application,
             endpoints=build_endpoint_description_strings(host=host, port=port),
-            websocket_max_message_size=2
-            * MAX_FRAME_BYTES,  # over the protocol's own bound, which answers in words
-            websocket_max_frame_size=2 * MAX_FRAME_BYTES,
-            ready_callable=lambda: self.start(server),
+            signal_handlers=False,
+            websocket_max_message_size=SERVER_FRAME_BYTES,
+            websocket_max_frame_size=SERVER_FRAME_BYTES,
+            ready_callable=lambda: self._start(server),
         )
-        self.stdout.write(
-            f"Nightshift serves {settings.PUBLIC_URL} (listening on {host}:{port}); Ctrl-C stops it."
-        )
+        self.stdout.write(f"Nightshift serves {settings.PUBLIC_URL} (on {host}:{port}); Ctrl-C stops it.")
         server.run()
-        if server.abort_start or self.failed:
-            raise SystemExit(f"Cannot listen on {host}:{port}. Stop what uses that port, or pass --port.")
+        if not server.listening_addresses:
+            raise CommandError(f"Cannot listen on {host}:{port}. Stop what uses that port, or pass --port.")
 
-    failed = False
+    def _start(self, server: Server) -> None:
+        """Start the loops beside the server; should they ever end, the process ends, to be started anew."""
+        event_loop = asyncio.get_event_loop()
+        loops = event_loop.create_task(run_loops())
+        loops.add_done_callback(lambda _: server.stop())
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            event_loop.add_signal_handler(signum, lambda: event_loop.create_task(_say_goodbye(loops)))
 
-    def start(self, server: Server) -> None:
-        """Start the loops beside the server; should they ever end, the process ends with them to be started anew."""
-        self.loops = asyncio.get_event_loop().create_task(run_loops())
-        self.loops.add_done_callback(lambda _: server.stop())
+
+async def _say_goodbye(loops: asyncio.Task[None]) -> None:
+    """Tell this process's devices to come back soon, then end the loops and with them the server."""
+    await channel_layer().group_send(SERVER_GROUP, {"type": "fleet.drain", "reconnect_ms": RECONNECT_MS})
+    await asyncio.sleep(GOODBYE_S)
+    loops.cancel()

@@ -22,6 +22,7 @@ MODELS = [
     ("gpt", "Small transformer (GPT)"),
 ]
 ACTIVATIONS = [("relu", "ReLU"), ("gelu", "GELU"), ("silu", "SiLU"), ("tanh", "tanh")]
+SCHEDULES = [("cosine", "Falls to zero"), ("constant", "Stays the same")]
 OPTIMIZERS = [("sgd", "SGD with momentum"), ("adamw", "AdamW")]
 LOSSES = [
     ("", "Automatic"),
@@ -73,7 +74,7 @@ class JobForm(forms.Form):
 
     model = forms.ChoiceField(label="Kind of model", choices=MODELS, initial="mlp", widget=forms.RadioSelect)
     mlp_hidden = NumbersField(
-        required=False, initial="64", label="Hidden layers", help_text="Width of each, from input to output."
+        required=False, initial="128", label="Hidden layers", help_text="Width of each, from input to output."
     )
     mlp_activation = forms.ChoiceField(required=False, choices=ACTIVATIONS, label="Activation")
     cnn_image = NumbersField(
@@ -101,7 +102,10 @@ class JobForm(forms.Form):
     sgd_momentum = _fraction(initial=0.9, label="Momentum")
     adamw_learning_rate = _fraction(initial=0.001, label="Learning rate")
     adamw_weight_decay = _fraction(initial=0.01, label="Weight decay")
-    batch_size = _number(initial=32, label="Batch size", help_text="Rows in one step.")
+    schedule = forms.ChoiceField(
+        choices=SCHEDULES, required=False, initial="cosine", label="Learning rate over time"
+    )
+    batch_size = _number(initial=16, label="Batch size", help_text="Rows in one step.")
 
     epochs = _number(initial=20, help_text="Passes over the training rows, all devices together.")
     target_metric = _fraction(
@@ -152,7 +156,7 @@ class JobForm(forms.Form):
             name=values["name"],
             model=self._model(values["dataset"]),
             loss=values["loss"],
-            optimizer=self._of_kind(values["optimizer"]),
+            optimizer=self._of_kind(values["optimizer"]) | _given(schedule=values["schedule"]),
             budget_microusd=values["budget"],
             **{name: values[name] for name in plain},
         )
@@ -166,7 +170,7 @@ class JobForm(forms.Form):
             for name in self.fields
             if name.startswith(f"{kind}_")
         }
-        return {**own, "budget_microusd": "budget", "dataset_id": "dataset"}
+        return {**own, "optimizer.schedule": "schedule", "budget_microusd": "budget", "dataset_id": "dataset"}
 
     def _model(self, dataset: Dataset) -> dict[str, Any]:
         model = self._of_kind(self.cleaned_data["model"])

@@ -24,7 +24,7 @@ def test_a_newcomer_who_changes_nothing_gets_a_quote(browser, ada):
     job = Job.objects.get()
     assert page.url == f"/jobs/{job.pk}/"
     assert (job.owner, job.dataset, job.state) == (ada, dataset, "quoted")
-    assert (job.model_spec["hidden"], job.batch_size, job.local_steps) == ([64], 32, 20)
+    assert (job.model_spec["hidden"], job.batch_size, job.local_steps) == ([128], 16, 20)
     assert b"Confirm and set" in browser.get(page.url).content
 
 
