@@ -207,10 +207,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "daphne": {"level": "WARNING"},
-<<<<<<< HEAD
-        "stripe": {"level": "WARNING"},
-=======
         "celery": {"level": "WARNING"},
->>>>>>> main
+        "stripe": {"level": "WARNING"},
     },
 }
