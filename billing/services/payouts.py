@@ -37,6 +37,10 @@ MOST_MICROUSD = 10_000 * MICROUSD_PER_USD
 State = Payout.State
 
 
+class OddReversal(Exception):
+    """A part of a transfer was reversed, or one that had reached the bank: an operator must look."""
+
+
 @transaction.atomic
 def payout_request(
     *, user: User, amount_microusd: int, idempotency_key: str, now: datetime | None = None
@@ -111,7 +115,10 @@ def payout_refused(*, payout_id: uuid.UUID, because: str, now: datetime) -> bool
 
 @transaction.atomic
 def payout_reversed(*, transfer_id: str, now: datetime) -> bool:
-    """The whole transfer was reversed: Stripe has the money again, and so have the earnings. False: not ours yet."""
+    """The whole transfer was reversed: Stripe has the money again, and so have the earnings. False: not ours yet.
+
+    Raises OddReversal where the owner's bank had it: who was paid is not given it back.
+    """
     payout = Payout.objects.filter(transfer_id=transfer_id).first()
     if payout is None:
         return False
@@ -125,6 +132,8 @@ def payout_reversed(*, transfer_id: str, now: datetime) -> bool:
     )
     if moved:
         _give_back(payout.pk, was_sent=True)
+    elif payout.state == State.PAID:
+        raise OddReversal(f"{transfer_id} was reversed after payout {payout.pk} had been paid")
     return True
 
 

@@ -18,7 +18,7 @@ from billing.gateway.client import Json
 from billing.models import StripeEvent
 from billing.services.disputes import dispute_note, dispute_reinstated, dispute_withdrawn
 from billing.services.payout_accounts import payout_account_sync
-from billing.services.payouts import payout_bank_failed, payout_paid, payout_reversed
+from billing.services.payouts import OddReversal, payout_bank_failed, payout_paid, payout_reversed
 from billing.services.refunds import refund_bounced
 from billing.services.top_ups import TopUpMismatch, top_up_expire, top_up_paid
 
@@ -27,10 +27,6 @@ log = logging.getLogger(__name__)
 State = StripeEvent.State
 DUE_AT_ONCE = 200
 NOT_OURS = "It is about nothing that this site knows."
-
-
-class PartlyReversed(Exception):
-    """A part of a transfer was reversed, which nothing here does: an operator must look."""
 
 
 def events_handle_due(*, now: datetime) -> int:
@@ -52,7 +48,7 @@ def event_handle(*, event_pk: int, now: datetime) -> None:
             _look(event, now)
         else:
             _take_effect(event_pk, now)
-    except (TopUpMismatch, PartlyReversed) as problem:
+    except (TopUpMismatch, OddReversal) as problem:
         _note(event, State.FAILED, str(problem), next_try_at=None)
     except Exception as problem:
         log.exception("event %s failed; it will be tried again", event.event_id)
@@ -104,7 +100,7 @@ def _session_failed(session: Json, now: datetime) -> bool:
 
 def _transfer_reversed(transfer: Json, now: datetime) -> bool:
     if not transfer["reversed"]:
-        raise PartlyReversed(f"{transfer['amount_reversed']} of {transfer['amount']} of {transfer['id']}")
+        raise OddReversal(f"{transfer['amount_reversed']} of {transfer['amount']} of {transfer['id']}")
     return payout_reversed(transfer_id=transfer["id"], now=now)
 
 

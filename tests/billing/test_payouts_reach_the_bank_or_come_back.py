@@ -16,7 +16,7 @@ from billing.errors import (
     PayoutNotFound,
     PayoutsFrozen,
 )
-from billing.models import Payout, StripeCall
+from billing.models import Payout, StripeCall, StripeEvent
 from billing.selectors import (
     earnings_balance,
     earnings_balances,
@@ -243,6 +243,19 @@ def test_a_part_of_a_transfer_that_is_reversed_waits_for_an_operator(stripe, cli
     payout.refresh_from_db()
     assert payout.state == Payout.State.TRANSFERRED
     assert earnings_balance(otto) == 30 * USD
+
+
+def test_a_transfer_reversed_after_the_bank_had_it_gives_nothing_back_and_waits_for_an_operator(
+    stripe, client, otto
+):
+    payout = advanced(asked(otto))
+    stripe.world.bank_takes(payout.bank_payout_id)
+    stripe.world.reverse(payout.transfer_id)
+    stripe.deliver(client)
+    payout.refresh_from_db()
+    assert (payout.state, earnings_balance(otto)) == (Payout.State.PAID, 30 * USD)
+    event = StripeEvent.objects.get(type="transfer.reversed")
+    assert (event.state, event.next_try_at) == (StripeEvent.State.FAILED, None)
 
 
 def test_what_arrives_later_goes_to_the_bank_later(stripe, otto):
