@@ -7,7 +7,7 @@ import sys
 
 from tests.bench.rows import publish
 
-SUITES = ("training",)
+SUITES = ("training", "kernels")
 
 
 def main(wanted: list[str]) -> int:
