@@ -98,6 +98,13 @@ NPZ_CASES = {
         DatasetUnreadable,
         "inputs",
     ),
+    "shape of truth values": (
+        zip_of(
+            **{"inputs.npy": npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, True)}", bytes(12))}
+        ),
+        DatasetUnreadable,
+        "inputs",
+    ),
     "too many members": (zip_of(**{f"a{i}": b"" for i in range(20)}), DatasetTooLarge, "file"),
 }
 
