@@ -16,7 +16,6 @@ from blobs.selectors import blob_is_held, held_count, upload_of
 from blobs.services import blob_put
 from blobs.tokens import UploadGrant
 
-
 # Different contents that one subject may store: what it has, and what it makes anew after a crash or two. Without a
 # bound, one address could fill the disk.
 MAX_CONTENTS = 4
