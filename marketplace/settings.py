@@ -172,8 +172,12 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
-    "PAGE_SIZE": 50,
+    "DEFAULT_PARSER_CLASSES": [
+        "common.api.StrictJSONParser",
+        "rest_framework.parsers.FormParser",
+        "rest_framework.parsers.MultiPartParser",
+    ],
+    "DEFAULT_PAGINATION_CLASS": "common.api.BoundedPagination",
     "EXCEPTION_HANDLER": "common.http.api_exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     # How many entries at the end of X-Forwarded-For are our own proxies' word, to tell clients apart.

@@ -129,7 +129,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         self._presence = presence
         self._session.welcome(server_time_ms=int(utc_now().timestamp() * 1000), blocked=presence.blocked)
         await self._note_seen(presence)
-        log.info("device %s connected (%s)", device_id, hello.agent)
+        log.info("device %s connected (%r)", device_id, hello.agent)  # its own words, so quoted
 
     async def _take_status(self, status: msg.Status, presence: Presence) -> None:
         presence.readings = readings_of(status)
