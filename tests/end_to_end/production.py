@@ -170,9 +170,9 @@ def _rabbitmq_queue(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with kombu.Connection(ADDRESSES["rabbitmq"]) as connection, connection.channel() as channel:
-            channel.queue_delete(name)
-            channel.exchange_delete(name)
+        with kombu.Connection(ADDRESSES["rabbitmq"]) as connection:
+            kombu.Queue(name, channel=connection.default_channel).delete()
+            kombu.Exchange(name, channel=connection.default_channel).delete()
 
 
 def _is_healthy(port: int) -> bool:

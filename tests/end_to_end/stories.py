@@ -41,6 +41,10 @@ class RunningJob:
     def wait_for_rounds(self, count: int, *, timeout_s: float = 90) -> None:
         wait_until(lambda: len(self.closed_rounds()) >= count, world=self.world, timeout_s=timeout_s)
 
+    def wait_for_headway(self) -> None:
+        """Another two rounds, so that at least one was begun after what has just happened."""
+        self.wait_for_rounds(len(self.closed_rounds()) + 2)
+
     def wait_for_end(self, *, timeout_s: float = 90) -> dict[str, Any]:
         def ended() -> dict[str, Any] | None:
             now = self.look()
