@@ -1,11 +1,34 @@
-"""The ledger as operators see it: to read, never to edit. Grants are made by `manage.py grant`."""
+"""Money as operators see it: to read, never to edit; events can be replayed and stuck payouts looked at again.
+
+Grants are made by `manage.py grant`, freezes by `manage.py freeze`.
+"""
 
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from billing.models import Account, Hold, Posting, Transfer
+from accounts.requests import person
+from billing.models import (
+    Account,
+    Dispute,
+    Hold,
+    OperatorAction,
+    Payout,
+    PayoutAccount,
+    PayoutStep,
+    Posting,
+    Refund,
+    Standing,
+    StripeCall,
+    StripeEvent,
+    TopUp,
+    Transfer,
+)
+from billing.services import payout_bank_retry
+from billing.webhooks.replaying import event_replay
+from common.clock import utc_now
 from common.money import format_usd
 
 
@@ -62,3 +85,97 @@ class HoldAdmin(ReadOnly, admin.ModelAdmin[Hold]):
     @admin.display(ordering="account__balance_microusd")
     def left(self, hold: Hold) -> str:
         return format_usd(hold.account.balance_microusd)
+
+
+class PayoutStepInline(ReadOnly, admin.TabularInline[PayoutStep, Payout]):
+    model = PayoutStep
+    fields = ["state", "because", "at"]
+
+
+@admin.register(Payout)
+class PayoutAdmin(ReadOnly, admin.ModelAdmin[Payout]):
+    list_display = ["created_at", "user", "amount", "state", "because", "tries", "next_try_at"]
+    list_filter = ["state"]
+    list_select_related = ["user"]
+    search_fields = ["user__email", "transfer_id", "bank_payout_id"]
+    inlines = [PayoutStepInline]
+    actions = ["look_again", "send_to_bank_again"]
+
+    @admin.display(ordering="amount_microusd")
+    def amount(self, payout: Payout) -> str:
+        return format_usd(payout.amount_microusd)
+
+    @admin.action(description="Ask Stripe again now, where it never answered")
+    def look_again(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
+        waiting = queryset.filter(state__in=(Payout.State.DEBITED, Payout.State.TRANSFERRED))
+        stuck = waiting.filter(next_try_at=None, bank_payout_id="").update(next_try_at=utc_now(), tries=0)
+        self.message_user(request, f"{stuck} payout(s) will be looked at within seconds.")
+
+    @admin.action(description="Send to the bank again, where it refused")
+    def send_to_bank_again(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
+        sent = sum(payout_bank_retry(payout_id=payout.pk, now=utc_now()) for payout in queryset)
+        self.message_user(request, f"{sent} payout(s) will go to the bank within seconds.")
+
+
+@admin.register(StripeEvent)
+class StripeEventAdmin(ReadOnly, admin.ModelAdmin[StripeEvent]):
+    list_display = ["received_at", "type", "object_id", "state", "note", "tries"]
+    list_filter = ["state", "type"]
+    search_fields = ["event_id", "object_id"]
+    actions = ["replay"]
+
+    @admin.action(description="Handle again")
+    def replay(self, request: HttpRequest, queryset: QuerySet[StripeEvent]) -> None:
+        replayed = sum(
+            event_replay(event=event, operator=person(request), now=utc_now())
+            for event in queryset.order_by("occurred_at")
+        )
+        self.message_user(request, f"{replayed} event(s) handled again; one that took effect stays as it is.")
+
+
+@admin.register(StripeCall)
+class StripeCallAdmin(ReadOnly, admin.ModelAdmin[StripeCall]):
+    list_display = ["begun_at", "operation", "key", "state", "tries", "last_problem"]
+    list_filter = ["state", "operation"]
+    search_fields = ["key"]
+
+
+@admin.register(TopUp)
+class TopUpAdmin(ReadOnly, admin.ModelAdmin[TopUp]):
+    list_display = ["created_at", "user", "amount_microusd", "refunded_microusd", "state", "because"]
+    list_filter = ["state"]
+    list_select_related = ["user"]
+    search_fields = ["user__email", "payment_intent_id"]
+
+
+@admin.register(Refund)
+class RefundAdmin(ReadOnly, admin.ModelAdmin[Refund]):
+    list_display = ["created_at", "top_up", "amount_microusd", "state", "because", "tries", "next_try_at"]
+    list_filter = ["state"]
+
+
+@admin.register(Dispute)
+class DisputeAdmin(ReadOnly, admin.ModelAdmin[Dispute]):
+    list_display = ["stripe_id", "top_up", "amount_microusd", "from_wallet_microusd", "status"]
+    list_filter = ["status"]
+
+
+@admin.register(PayoutAccount)
+class PayoutAccountAdmin(ReadOnly, admin.ModelAdmin[PayoutAccount]):
+    list_display = ["user", "country", "transfers_status", "status_code", "weekly", "heard_at"]
+    list_filter = ["transfers_status", "country"]
+    list_select_related = ["user"]
+    search_fields = ["user__email", "stripe_id"]
+
+
+@admin.register(Standing)
+class StandingAdmin(ReadOnly, admin.ModelAdmin[Standing]):
+    list_display = ["user", "wallet_frozen_because", "payouts_frozen_because"]
+    list_select_related = ["user"]
+
+
+@admin.register(OperatorAction)
+class OperatorActionAdmin(ReadOnly, admin.ModelAdmin[OperatorAction]):
+    list_display = ["created_at", "operator", "action", "user", "subject", "reason"]
+    list_filter = ["action"]
+    list_select_related = ["operator", "user"]

@@ -1,13 +1,36 @@
-"""What the ledger refuses; in each case no money has moved.
+"""What billing refuses; in each case no money has moved.
 
 BillingError
-├── AmountInvalid          zero, negative, over the maximum, or not an integer
-├── InsufficientFunds      an account would be overdrawn; says by how much
-├── KeyInvalid             an idempotency key or a reference that is empty or too long
-├── IdempotencyConflict    the key was used before, for something else
-├── HoldNotFound           no hold has that reference
-├── HoldReleased           a new charge to a hold whose rest has gone back
-└── NotAnOperator          a grant by somebody who may not
+├── AmountInvalid             zero, negative, out of bounds, not an integer or not whole cents
+├── InsufficientFunds         an account would be overdrawn; says by how much
+├── KeyInvalid                an idempotency key or a reference that is empty or too long
+├── IdempotencyConflict       the key was used before, for something else
+├── HoldNotFound              no hold has that reference
+├── HoldReleased              a new charge to a hold whose rest has gone back
+├── NotAnOperator             a grant, a freeze or a replay by somebody who may not
+├── WalletFrozen              a chargeback is open, or an operator has said so
+├── PayInError
+│   ├── TopUpNotFound
+│   └── TopUpNotRefundable    not paid, disputed, or refunded before
+├── PayOutError
+│   ├── CountryUnsupported    Stripe does not pay out there
+│   ├── CurrencyUnknown       we keep USD alone
+│   ├── EarningsImmature      earned, and not yet past the hold-back
+│   ├── HookInvalid           an owner's address that nothing can be sent to
+│   ├── HookLimit             an owner has enough of them
+│   ├── HookNotFound          no such hook, or no such delivery
+│   ├── PayoutAccountMissing  the owner has not opened one
+│   ├── PayoutAccountUnready  it cannot be paid to; says why and what to do
+│   ├── PayoutNotFound
+│   └── PayoutsFrozen         an operator has said so
+├── StripeError
+│   ├── StripeNotConfigured   this site has no key
+│   ├── StripeRefused         Stripe has said no to this request for good
+│   └── StripeUnavailable     no answer, or none that settles it; to be asked again under the same key
+└── WebhookError              something that is no event of Stripe's
+    ├── WebhookTooLarge
+    ├── WebhookUnreadable
+    └── WebhookUnsigned       a wrong signature, or one that is too old
 """
 
 from common.errors import NightshiftError
@@ -67,3 +90,109 @@ class HoldReleased(BillingError):
 
 class NotAnOperator(BillingError):
     code = "not_an_operator"
+
+
+class WalletFrozen(BillingError):
+    code = "wallet_frozen"
+
+
+class PayInError(BillingError):
+    code = "pay_in_error"
+
+
+class TopUpNotFound(PayInError):
+    code = "top_up_not_found"
+
+
+class TopUpNotRefundable(PayInError):
+    code = "top_up_not_refundable"
+
+
+class PayOutError(BillingError):
+    code = "pay_out_error"
+
+
+class CountryUnsupported(PayOutError):
+    code = "country_unsupported"
+
+
+class CurrencyUnknown(PayOutError):
+    code = "currency_unknown"
+
+
+class EarningsImmature(PayOutError):
+    code = "earnings_immature"
+
+
+class HookInvalid(PayOutError):
+    code = "hook_invalid"
+
+
+class HookLimit(PayOutError):
+    code = "hook_limit"
+
+
+class HookNotFound(PayOutError):
+    code = "hook_not_found"
+
+
+class PayoutAccountMissing(PayOutError):
+    code = "payout_account_missing"
+
+
+class PayoutAccountUnready(PayOutError):
+    code = "payout_account_unready"
+
+
+class PayoutNotFound(PayOutError):
+    code = "payout_not_found"
+
+
+class PayoutsFrozen(PayOutError):
+    code = "payouts_frozen"
+
+
+class StripeError(BillingError):
+    code = "stripe_error"
+
+
+class StripeNotConfigured(StripeError):
+    code = "stripe_not_configured"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This site takes and pays no real money yet: its operator must set NIGHTSHIFT_STRIPE_SECRET_KEY."
+        )
+
+
+class StripeRefused(StripeError):
+    """`stripe_code` is Stripe's own; its words stay in the log, they are meant for us."""
+
+    code = "stripe_refused"
+
+    def __init__(self, stripe_code: str) -> None:
+        super().__init__(f"Stripe has refused this ({stripe_code or 'no code given'}). Nothing was moved.")
+        self.stripe_code = stripe_code
+
+
+class StripeUnavailable(StripeError):
+    code = "stripe_unavailable"
+
+    def __init__(self) -> None:
+        super().__init__("Stripe does not answer just now: try again in a minute, nothing is done twice.")
+
+
+class WebhookError(BillingError):
+    code = "webhook_error"
+
+
+class WebhookTooLarge(WebhookError):
+    code = "webhook_too_large"
+
+
+class WebhookUnreadable(WebhookError):
+    code = "webhook_unreadable"
+
+
+class WebhookUnsigned(WebhookError):
+    code = "webhook_unsigned"

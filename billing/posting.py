@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from django.db import IntegrityError, transaction
 from django.db.models import BigIntegerField, Case, F, Value, When
 
-from billing.domain.entries import SOURCE_KEY, Entry, entries_once, net_changes
+from billing.domain.entries import Entry, entries_once, net_changes
 from billing.errors import IdempotencyConflict, InsufficientFunds
 from billing.models import Account, Posting, Transfer
 
@@ -74,8 +74,9 @@ def _refuse_overdraft(accounts: dict[str, Account], changes: dict[str, int]) -> 
     """Say which balance is short, and by how much; the constraint on the table is behind this, not instead of it."""
     for key, change in changes.items():
         balance_after = accounts[key].balance_microusd + change
-        if balance_after < 0 and key != SOURCE_KEY:
-            place = _PLACES.get(Account.Kind(accounts[key].kind), "account")
+        kind = Account.Kind(accounts[key].kind)
+        if balance_after < 0 and kind != Account.Kind.SOURCE:
+            place = _PLACES.get(kind, "account")
             raise InsufficientFunds(place=place, missing_microusd=-balance_after)
 
 

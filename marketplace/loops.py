@@ -1,8 +1,9 @@
-"""The two loops behind the site: the dispatcher that leases work, and the settler that pays for it."""
+"""The loops behind the site: the dispatcher leases work, the settler pays for it, the cashier moves real money."""
 
 import asyncio
 import logging
 
+from billing.cashier import Cashier
 from marketplace.settlement import Settler
 from scheduler.dispatcher import Dispatcher
 
@@ -10,7 +11,8 @@ log = logging.getLogger(__name__)
 
 
 async def run_loops() -> None:
-    """Run both until cancelled. Each survives its own failures; if one ends all the same, both do."""
+    """Run all until cancelled. Each survives its own failures; if one ends all the same, all do."""
     async with asyncio.TaskGroup() as loops:
         loops.create_task(Dispatcher().run(), name="dispatcher")
         loops.create_task(Settler().run(), name="settler")
+        loops.create_task(Cashier().run(), name="cashier")

@@ -175,6 +175,11 @@ FILE_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 MAX_DATASET_BYTES = ENV.max_dataset_bytes
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 PLATFORM_FEE_BASIS_POINTS = ENV.fee_basis_points
+STRIPE_SECRET_KEY = ENV.stripe_secret_key
+STRIPE_WEBHOOK_SECRETS = [secret for secret in ENV.stripe_webhook_secrets.split(",") if secret]
+STRIPE_API_BASE = ENV.stripe_api_base.rstrip("/")
+EARNINGS_HOLD_BACK_DAYS = ENV.earnings_hold_back_days
+PAYOUT_FEE_MICROUSD = ENV.payout_fee_microusd
 TORCH_THREADS = ENV.torch_threads
 
 REST_FRAMEWORK: dict[str, Any] = {
@@ -204,6 +209,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "PayoutState": "billing.models.Payout.State",
+        "DeliveryState": "billing.models.OwnerDelivery.State",
+    },
 }
 
 LOGGING: dict[str, Any] = {
@@ -215,6 +224,10 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "daphne": {"level": "WARNING"},
+<<<<<<< HEAD
+        "stripe": {"level": "WARNING"},
+=======
         "celery": {"level": "WARNING"},
+>>>>>>> main
     },
 }

@@ -8,4 +8,6 @@ SCOPES: dict[str, str] = {
     "devices:read": "see devices and their idle windows",
     "devices:write": "pair, change, pause and remove devices",
     "money:read": "see the wallet, holds and earnings",
+    "payouts:read": "see earnings by device and day, and payouts",
+    "payouts:write": "ask for payouts to the owner's bank",
 }

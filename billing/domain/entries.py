@@ -5,6 +5,7 @@ Accounts are named by their keys (`wallet:7`), so that an entry can be made and 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from uuid import UUID
 
 from billing.domain.amounts import check_amount
 from billing.errors import IdempotencyConflict, KeyInvalid
@@ -24,6 +25,7 @@ class Charge:
     idempotency_key: str
     owner_id: int
     amount_microusd: int
+    device_id: UUID | None = None  # for the owner's earnings by device; no part of the request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,6 +113,7 @@ def _charge(job: Job, run: Run, round_indices: Iterable[int]) -> None:
                 idempotency_key=charge_key(lease.id),
                 owner_id=lease.owner_id,
                 amount_microusd=lease.charge_microusd,
+                device_id=lease.device_id,
             )
             for lease in accepted_leases(run.pk, index)
             if lease.charge_microusd

@@ -23,6 +23,13 @@ _WORDS = {
     Transfer.Reason.HOLD: "Set aside for a job",
     Transfer.Reason.RELEASE: "Returned from a job",
     Transfer.Reason.CHARGE: "Results accepted",
+    Transfer.Reason.TOP_UP: "Paid in by card",
+    Transfer.Reason.REFUND: "Refund to the card",
+    Transfer.Reason.REFUND_RETURNED: "Refund that came back",
+    Transfer.Reason.CHARGEBACK: "Taken back by the card's bank",
+    Transfer.Reason.CHARGEBACK_RETURNED: "Given back by the card's bank",
+    Transfer.Reason.PAYOUT: "Paid out",
+    Transfer.Reason.PAYOUT_RETURNED: "Payout that came back",
 }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import connection
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
@@ -107,6 +108,7 @@ def ledger_differences() -> list[Difference]:
         *_transfers_out_of_balance(),
         *_books_that_do_not_close(),
         *_holds_that_do_not_add_up(),
+        *_transit_that_does_not_add_up(),
     ]
 
 
@@ -164,3 +166,19 @@ def _holds_that_do_not_add_up() -> list[Difference]:
         *(Difference("hold was filled with its amount", *row) for row in filled),
         *(Difference("released hold is empty", reference, 0, left) for reference, left in leftover),
     ]
+
+
+_TRANSIT = """
+SELECT COALESCE((SELECT SUM(balance_microusd) FROM billing_account WHERE kind = 'transit'), 0),
+       COALESCE((SELECT SUM(amount_microusd) FROM billing_payout WHERE state = 'debited'), 0)
+     + COALESCE((SELECT SUM(amount_microusd) FROM billing_refund WHERE state = 'debited'), 0)
+"""
+
+
+def _transit_that_does_not_add_up() -> list[Difference]:
+    """What is in transit is what payouts and refunds were debited and have not sent."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TRANSIT)
+        found, expected = map(int, cursor.fetchone())
+    rule = "money in transit is that of payouts and refunds under way"
+    return [Difference(rule, "all of it", expected, found)] if found != expected else []

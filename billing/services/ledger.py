@@ -1,4 +1,4 @@
-"""Everything that moves money. Each service is one transaction: all of it happens, or nothing does.
+"""What moves money within the books. Each service is one transaction: all of it happens, or nothing does.
 
 Amounts are positive integers of micro-USD. Every service may be called again with the same arguments, after a crash
 or a lost answer, and moves the money once.
@@ -6,6 +6,7 @@ or a lost answer, and moves the money once.
 
 import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
@@ -15,18 +16,20 @@ from billing.domain.amounts import check_amount
 from billing.domain.entries import (
     REFERENCE_MAX_CHARS,
     Charge,
+    Entry,
     charge_entry,
     check_key,
+    earnings_key,
     grant_entry,
     hold_entry,
     release_entry,
     wallet_key,
 )
 from billing.errors import HoldNotFound, HoldReleased, IdempotencyConflict, NotAnOperator
-from billing.models import Account, Hold, Posting, Transfer
+from billing.models import Account, Earning, Hold, Posting, Transfer
 from billing.posting import accounts_lock, entries_post
-
-__all__ = ["Charge", "grant_post", "hold_charge", "hold_open", "hold_release"]
+from billing.services.standing import wallet_check
+from common.clock import utc_now
 
 
 def grant_post(
@@ -47,7 +50,10 @@ def grant_post(
 
 @transaction.atomic
 def hold_open(*, user: User, reference: str, amount_microusd: int) -> Hold:
-    """Set money of a buyer's wallet aside under `reference`. Raises InsufficientFunds, IdempotencyConflict."""
+    """Set money of a buyer's wallet aside under `reference`.
+
+    Raises InsufficientFunds, IdempotencyConflict, WalletFrozen.
+    """
     check_amount(amount_microusd)
     check_key(reference, field="reference", max_chars=REFERENCE_MAX_CHARS)
     wallet_of_user = wallet_key(user.pk)
@@ -58,6 +64,7 @@ def hold_open(*, user: User, reference: str, amount_microusd: int) -> Hold:
         if (hold.wallet_id, hold.amount_microusd) != (wallet.pk, amount_microusd):
             raise IdempotencyConflict(f"hold:{reference}")
         return hold
+    wallet_check(user)
     hold_id = uuid.uuid4()
     entry = hold_entry(
         wallet=wallet.key, hold_key=f"hold:{hold_id}", reference=reference, amount_microusd=amount_microusd
@@ -73,11 +80,14 @@ def hold_open(*, user: User, reference: str, amount_microusd: int) -> Hold:
 
 
 @transaction.atomic
-def hold_charge(*, reference: str, charges: Sequence[Charge], memo: str = "") -> list[Transfer]:
+def hold_charge(
+    *, reference: str, charges: Sequence[Charge], memo: str = "", now: datetime | None = None
+) -> list[Transfer]:
     """Pay owners out of a hold, the platform's fee taken from each charge: all of the charges or none.
 
-    A charge that was posted before moves nothing. Raises InsufficientFunds when the new ones come to more than the
-    hold has left, HoldReleased when there are new ones and it has been released.
+    What an owner earns can be paid out after the hold-back. A charge that was posted before moves nothing.
+    Raises InsufficientFunds when the new ones come to more than the hold has left, HoldReleased when there are
+    new ones and it has been released.
     """
     hold = _hold_lock(reference)
     entries = [
@@ -93,7 +103,31 @@ def hold_charge(*, reference: str, charges: Sequence[Charge], memo: str = "") ->
         keys = {entry.idempotency_key for entry in entries}
         if Transfer.objects.filter(idempotency_key__in=keys).count() < len(keys):
             raise HoldReleased(reference)
-    return entries_post(entries)
+    transfers = entries_post(entries)
+    _earnings_note(charges, entries, transfers, now or utc_now())
+    return transfers
+
+
+def _earnings_note(
+    charges: Sequence[Charge], entries: Sequence[Entry], transfers: Sequence[Transfer], now: datetime
+) -> None:
+    """Write down what each new charge earned; of one that was posted before, the first note stays."""
+    matures_at = now + timedelta(days=settings.EARNINGS_HOLD_BACK_DAYS)
+    notes = []
+    for charge, entry, transfer in zip(charges, entries, transfers, strict=True):
+        earned_microusd = entry.lines.get(earnings_key(charge.owner_id), 0)
+        notes.append(
+            Earning(
+                transfer=transfer,
+                owner_id=charge.owner_id,
+                device_id=charge.device_id,
+                day=now.astimezone(UTC).date(),
+                amount_microusd=earned_microusd,
+                fee_microusd=charge.amount_microusd - earned_microusd,
+                matures_at=matures_at,
+            )
+        )
+    Earning.objects.bulk_create(notes, ignore_conflicts=True)
 
 
 @transaction.atomic

@@ -15,10 +15,13 @@ class Account(models.Model):
     """A place for money. Only `source` accounts (where money enters the books) may go below zero."""
 
     class Kind(models.TextChoices):
-        SOURCE = "source"  # money that enters the books: an operator's grants, later Stripe
+        SOURCE = "source"  # where money enters and leaves the books: grants, Stripe, chargebacks not covered
         WALLET = "wallet"  # a buyer's money to spend
         HOLD = "hold"  # set aside for one purpose
         EARNINGS = "earnings"  # an owner's
+        TRANSIT = (
+            "transit"  # debited, and not yet known to have left through Stripe: one for each payout or refund
+        )
         FEES = "fees"  # the platform's
 
     key = models.CharField(max_length=80, unique=True, help_text="as wallet:<user id> or hold:<hold id>")
@@ -48,6 +51,15 @@ class Transfer(models.Model):
         HOLD = "hold"
         CHARGE = "charge"
         RELEASE = "release"
+        TOP_UP = "top_up"
+        REFUND = "refund"
+        REFUND_SENT = "refund_sent"
+        REFUND_RETURNED = "refund_returned"
+        CHARGEBACK = "chargeback"
+        CHARGEBACK_RETURNED = "chargeback_returned"
+        PAYOUT = "payout"
+        PAYOUT_SENT = "payout_sent"
+        PAYOUT_RETURNED = "payout_returned"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     idempotency_key = models.CharField(max_length=120, unique=True)

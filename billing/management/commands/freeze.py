@@ -1,0 +1,50 @@
+"""`manage.py freeze payouts --email EMAIL --operator EMAIL --reason WORDS`: stop money; `--lift` ends it."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from accounts.models import User
+from billing.services import payouts_freeze, payouts_unfreeze, wallet_freeze, wallet_unfreeze
+from billing.services.standing import operator_action_log, operator_check
+from common.errors import NightshiftError
+
+
+class Command(BaseCommand):
+    help = "Freeze a person's wallet or payouts, or lift the freeze. It is written in the audit log."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("what", choices=["wallet", "payouts"])
+        parser.add_argument("--email", required=True, help="whose")
+        parser.add_argument("--operator", required=True, help="e-mail address of the operator who does it")
+        parser.add_argument("--reason", required=True, help="a sentence that the person is shown")
+        parser.add_argument("--lift", action="store_true", help="end the freeze instead")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = _user(options["email"], option="--email")
+        operator = _user(options["operator"], option="--operator")
+        try:
+            _act(options["what"], user, operator, options["reason"], lift=options["lift"])
+        except NightshiftError as error:
+            raise CommandError(error.message) from error
+        state = "free again" if options["lift"] else "frozen"
+        self.stdout.write(f"The {options['what']} of {user.email}: {state}.")
+
+
+def _act(what: str, user: User, operator: User, reason: str, *, lift: bool) -> None:
+    if what == "payouts":
+        (payouts_unfreeze if lift else payouts_freeze)(user=user, operator=operator, reason=reason)
+    elif lift:
+        wallet_unfreeze(user=user, operator=operator, reason=reason)
+    else:
+        operator_check(operator)
+        operator_action_log(operator=operator, action="wallet_freeze", user=user, reason=reason)
+        wallet_freeze(user=user, because=reason)
+
+
+def _user(email: str, *, option: str) -> User:
+    try:
+        return User.objects.get(email=email.lower())
+    except User.DoesNotExist:
+        raise CommandError(f"{option}: nobody has the address {email}; sign up first.") from None

@@ -1,0 +1,31 @@
+"""The books (`ledger`), earnings and their days, money in (`pay_in`), money out (`pay_out`), and talk with Stripe."""
+
+from billing.models.earnings import Earning
+from billing.models.ledger import Account, Hold, Posting, Transfer
+from billing.models.news import BillingNews
+from billing.models.owner_hooks import OwnerDelivery, OwnerHook
+from billing.models.pay_in import Dispute, Refund, TopUp
+from billing.models.pay_out import Payout, PayoutAccount, PayoutStep
+from billing.models.standing import OperatorAction, Standing
+from billing.models.stripe import StripeCall, StripeEvent
+
+__all__ = [
+    "Account",
+    "BillingNews",
+    "Dispute",
+    "Earning",
+    "Hold",
+    "OperatorAction",
+    "OwnerDelivery",
+    "OwnerHook",
+    "Payout",
+    "PayoutAccount",
+    "PayoutStep",
+    "Posting",
+    "Refund",
+    "Standing",
+    "StripeCall",
+    "StripeEvent",
+    "TopUp",
+    "Transfer",
+]

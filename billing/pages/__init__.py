@@ -1,0 +1,1 @@
+"""Pages of real money: what buyers pay in, what owners are paid out."""

@@ -1,0 +1,1 @@
+"""Events from Stripe: checked and stored as they came (`receiving`), then handled once (`handling`)."""

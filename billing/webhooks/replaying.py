@@ -1,0 +1,28 @@
+"""Operators have an event handled anew: one that failed, was given up, or is waiting."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from accounts.models import User
+from billing.models import StripeEvent
+from billing.services.standing import operator_action_log, operator_check
+from billing.webhooks.handling import event_handle
+
+
+def event_replay(*, event: StripeEvent, operator: User, now: datetime) -> bool:
+    """Handle it again, now. False for one that has taken effect: that stays. Raises NotAnOperator."""
+    operator_check(operator)
+    with transaction.atomic():
+        reset = (
+            StripeEvent.objects.filter(pk=event.pk)
+            .exclude(state=StripeEvent.State.HANDLED)
+            .update(state=StripeEvent.State.RECEIVED, tries=0, next_try_at=now, note="")
+        )
+        if reset:
+            operator_action_log(
+                operator=operator, action="event_replay", subject=event.event_id, reason="replayed by hand"
+            )
+    if reset:
+        event_handle(event_pk=event.pk, now=now)
+    return bool(reset)

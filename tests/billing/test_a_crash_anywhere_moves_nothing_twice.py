@@ -1,0 +1,164 @@
+"""The process is killed at every step of a top-up, a refund, a settlement and a payout; the next one gets it right.
+
+A story is told with new people for each moment at which it can be killed. Then the site is started anew, whoever
+waited for an answer asks again under the same key, and Stripe sends all its events again, from the first. Money is
+then where it would be without a crash, and nothing was asked of Stripe twice.
+"""
+
+from datetime import timedelta
+from functools import partial
+from itertools import count
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from billing.due import payments_advance
+from billing.models import Earning, Payout, TopUp
+from billing.selectors import earnings_balance, ledger_differences, wallet_balance
+from billing.services import (
+    Charge,
+    hold_charge,
+    hold_open,
+    hold_release,
+    payout_request,
+    refund_create,
+    top_up_create,
+)
+from common.clock import utc_now
+from tests.billing.cast import USD, buyer, person
+from tests.billing.crashing import dies_at
+from tests.billing.owners import earner, ready
+from tests.fake_stripe import FakeStripe
+
+# With real transactions: what dies in the middle is rolled back, as it would be.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300), pytest.mark.slow]
+
+
+def started_anew(stripe: FakeStripe, since: int) -> None:
+    """The site runs again some hours later, and Stripe sends the story's events once more."""
+    payments_advance(now=utc_now() + timedelta(hours=8))
+    stripe.deliver(Client(), stripe.world.events[since:])
+    payments_advance(now=utc_now() + timedelta(hours=8))
+
+
+def paid_top_up(stripe: FakeStripe, user: User) -> TopUp:
+    top_up = top_up_create(user=user, amount_microusd=20 * USD, idempotency_key="k")
+    session = stripe.world.objects[top_up.session_id]
+    if session["status"] == "open":
+        stripe.world.pay(top_up.session_id)
+    stripe.deliver(Client())
+    return top_up
+
+
+def test_a_top_up(stripe, monkeypatch):
+    for moment in count():
+        bea, since, sessions = person(f"bea-{moment}"), len(stripe.world.events), len(stripe.requests)
+        died = dies_at(moment, partial(paid_top_up, stripe, bea), monkeypatch)
+        assert wallet_balance(bea) in (0, 20 * USD)
+        paid_top_up(stripe, bea)
+        started_anew(stripe, since)
+        assert wallet_balance(bea) == 20 * USD
+        assert TopUp.objects.get(user=bea).state == TopUp.State.PAID
+        assert len({request.params["client_reference_id"] for request in stripe.requests[sessions:]}) == 1
+        if not died:
+            break
+    assert moment > 20
+    assert len(stripe.world.of("checkout.session")) == moment + 1
+    assert ledger_differences() == []
+
+
+def test_a_refund(stripe, monkeypatch):
+    for moment in count():
+        bea = person(f"bea-{moment}")
+        top_up = paid_top_up(stripe, bea)
+        since = len(stripe.world.events)
+
+        def refunded(bea=bea, top_up=top_up) -> None:
+            refund_create(user=bea, top_up_id=top_up.pk, amount_microusd=5 * USD, idempotency_key="r")
+
+        died = dies_at(moment, refunded, monkeypatch)
+        assert wallet_balance(bea) in (15 * USD, 20 * USD)
+        assert ledger_differences() == []
+        refunded()
+        started_anew(stripe, since)
+        assert wallet_balance(bea) == 15 * USD
+        if not died:
+            break
+    assert moment > 20
+    assert [refund["amount"] for refund in stripe.world.of("refund")] == [500] * (moment + 1)
+    assert ledger_differences() == []
+
+
+def test_a_settlement(settings, monkeypatch):
+    settings.PLATFORM_FEE_BASIS_POINTS = 2_000
+    for moment in count():
+        bea, otto = buyer(f"bea-{moment}", wallet_microusd=100), person(f"otto-{moment}")
+
+        def settled(bea=bea, otto=otto, job=f"job:{moment}") -> None:
+            charges = [
+                Charge(idempotency_key=f"{job}:{n}", owner_id=otto.pk, amount_microusd=10) for n in range(3)
+            ]
+            hold_open(user=bea, reference=job, amount_microusd=80)
+            hold_charge(reference=job, charges=charges)
+            hold_release(reference=job)
+
+        died = dies_at(moment, settled, monkeypatch)
+        assert earnings_balance(otto) in (0, 24)
+        settled()
+        assert (wallet_balance(bea), earnings_balance(otto)) == (70, 24)
+        assert Earning.objects.filter(owner=otto).count() == 3
+        if not died:
+            break
+    assert moment > 30
+    assert ledger_differences() == []
+
+
+def test_a_payout(stripe, monkeypatch):
+    for moment in count():
+        otto, since = ready(stripe, earner(f"otto-{moment}")), len(stripe.world.events)
+
+        def paid_out(otto=otto) -> None:
+            payout_request(user=otto, amount_microusd=50 * USD, idempotency_key="k")
+            payments_advance(now=utc_now())
+            for bank in stripe.world.of("payout"):
+                if bank["status"] == "pending":
+                    stripe.world.bank_takes(bank["id"])
+            stripe.deliver(Client())
+
+        died = dies_at(moment, paid_out, monkeypatch)
+        assert earnings_balance(otto) in (30 * USD, 80 * USD)
+        assert ledger_differences() == []
+        started_anew(stripe, since)
+        paid_out()
+        started_anew(stripe, since)
+        payout = Payout.objects.get(user=otto)
+        story = list(payout.steps.values_list("state", flat=True))
+        assert story == ["requested", "debited", "transferred", "paid"]
+        assert stripe.world.account_cents[payout.stripe_account] == 0
+        if not died:
+            break
+    assert moment > 50
+    assert len(stripe.world.of("transfer")) == len(stripe.world.of("payout")) == moment + 1
+    assert ledger_differences() == []
+
+
+def test_a_payout_that_stripe_refuses(stripe, monkeypatch):
+    for moment in count():
+        otto = ready(stripe, earner(f"otto-{moment}"))
+        stripe.world.balance_cents = 0
+
+        def refused(otto=otto) -> None:
+            payout_request(user=otto, amount_microusd=50 * USD, idempotency_key="k")
+            payments_advance(now=utc_now())
+
+        died = dies_at(moment, refused, monkeypatch)
+        refused()
+        started_anew(stripe, len(stripe.world.events))
+        assert Payout.objects.get(user=otto).state == Payout.State.RETURNED
+        assert earnings_balance(otto) == 80 * USD
+        if not died:
+            break
+    assert moment > 30
+    assert stripe.world.of("transfer") == []
+    assert ledger_differences() == []
