@@ -224,10 +224,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "daphne": {"level": "WARNING"},
-<<<<<<< HEAD
         "stripe": {"level": "WARNING"},
-=======
         "celery": {"level": "WARNING"},
->>>>>>> main
     },
 }

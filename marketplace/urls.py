@@ -11,11 +11,7 @@ urlpatterns = [
     path("healthz/", health, name="health"),
     path("", include("accounts.urls")),
     path("", include("blobs.urls")),
-<<<<<<< HEAD
     path("", include("billing.urls")),
-    path("", include("worker_protocol.urls")),
-=======
->>>>>>> main
     path("", include("marketplace.pages.urls")),
     path("api/", include("accounts.api.urls")),
     path("api/", include("billing.api.urls")),
