@@ -25,6 +25,7 @@ from marketplace.errors import (
 )
 from marketplace.jobs import programs, services
 from marketplace.jobs.preparation import run_data_prepare
+from marketplace.jobs.programs import programs_capture
 from marketplace.jobs.services import job_cancel, job_confirm, job_create
 from marketplace.jobs.settings import AdamW, Sgd
 from marketplace.jobs.transitions import TRANSITIONS, job_move
@@ -55,7 +56,7 @@ def held_by(job: Job) -> set[str]:
 def test_a_dataset_deleted_while_its_job_is_made_is_not_found(monkeypatch):
     owner = buyer()
     dataset = dataset_of_clusters(owner)
-    capture = services.programs_capture
+    capture = programs_capture
 
     def capture_slowly(*args, **kwargs):
         dataset_delete(owner=owner, dataset_id=dataset.id)
