@@ -11,7 +11,8 @@ BlobError
 └── UploadError
     ├── UploadHeaderInvalid  a header that is missing or makes no sense
     ├── UploadTooBig         more bytes than the address allows
-    └── UploadGap            bytes that do not join on to those received
+    ├── UploadGap            bytes that do not join on to those received
+    └── UploadUsedUp         one address has stored as many contents as it may
 """
 
 from common.errors import NightshiftError
@@ -86,6 +87,15 @@ class UploadTooBig(UploadError):
 
     def __init__(self, *, size_bytes: int, max_bytes: int) -> None:
         super().__init__(f"The upload has {size_bytes} bytes, and at most {max_bytes} are taken here.")
+
+
+class UploadUsedUp(UploadError):
+    code = "upload_used_up"
+
+    def __init__(self, *, contents: int) -> None:
+        super().__init__(
+            f"This address has stored {contents} contents and takes no other: ask for a new one."
+        )
 
 
 class UploadGap(UploadError):

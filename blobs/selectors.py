@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from blobs.errors import BlobNotFound, BlobTooBig
-from blobs.models import Blob, Upload
+from blobs.models import Blob, BlobHold, Upload
 from blobs.store import blob_file
 
 
@@ -42,6 +42,11 @@ def blob_size(sha256: str) -> int:
 
 def blob_is_held(sha256: str, *, holder: str) -> bool:
     return Blob.objects.filter(pk=sha256, holds__holder=holder).exists()
+
+
+def held_count(holder: str) -> int:
+    """How many blobs somebody holds."""
+    return BlobHold.objects.filter(holder=holder).count()
 
 
 def upload_of(subject: str) -> Upload | None:

@@ -9,12 +9,16 @@ from datetime import datetime
 from typing import BinaryIO
 
 from blobs import store
-from blobs.errors import BlobHashMismatch, UploadGap, UploadTooBig
+from blobs.errors import BlobHashMismatch, UploadGap, UploadTooBig, UploadUsedUp
 from blobs.models import Upload
 from blobs.ranges import ByteRange
-from blobs.selectors import blob_is_held, upload_of
+from blobs.selectors import blob_is_held, held_count, upload_of
 from blobs.services import blob_put
 from blobs.tokens import UploadGrant
+
+# Different contents that one subject may store: what it has, and what it makes anew after a crash or two. Without a
+# bound, one address could fill the disk.
+MAX_CONTENTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +39,15 @@ def upload_receive(
     """Take `part` of the content named `sha256` from the stream; the last part stores the blob.
 
     Bytes that were received before may come again; an upload that is stored is left as it is. Another content from
-    byte 0 on takes the place of an unfinished upload. Raises UploadTooBig before anything is read, UploadGap, and
-    BlobHashMismatch after which the upload may start again.
+    byte 0 on takes the place of an unfinished upload. Raises UploadTooBig and UploadUsedUp before anything is read,
+    UploadGap, and BlobHashMismatch after which the upload may start again.
     """
     if part.total > grant.max_bytes:
         raise UploadTooBig(size_bytes=part.total, max_bytes=grant.max_bytes)
     if blob_is_held(sha256, holder=grant.subject):
         return Progress(part.total, part.total)
+    if held_count(grant.subject) >= MAX_CONTENTS:
+        raise UploadUsedUp(contents=MAX_CONTENTS)
     upload = _upload_begun(grant.subject, sha256, part)
     if part.first > upload.received_bytes:
         raise UploadGap(offset=upload.received_bytes)

@@ -6,6 +6,7 @@ every code is mapped). A response body is always `{"code", "message", "field"}`.
 
 from typing import Any
 
+from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from rest_framework import exceptions
@@ -47,6 +48,7 @@ STATUS_BY_CODE: dict[str, int] = {
     "upload_gap": 409,
     "upload_header_invalid": 400,
     "upload_too_big": 413,
+    "upload_used_up": 403,
     # billing
     "amount_invalid": 400,
     "hold_not_found": 404,
@@ -117,6 +119,9 @@ def api_exception_handler(exc: Exception, context: dict[str, Any]) -> Response |
     """DRF's exception hook: every failure of the API has the same shape."""
     if isinstance(exc, NightshiftError):
         return Response(error_body(exc), status=status_of(exc))
+    if isinstance(exc, RequestDataTooBig | TooManyFieldsSent | TooManyFilesSent):
+        message = "The request has more bytes or fields than are taken. Send less in one request."
+        return Response({"code": "request_too_big", "message": message, "field": None}, status=413)
     response = exception_handler(exc, context)
     if response is None:
         return None

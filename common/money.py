@@ -9,6 +9,8 @@ from decimal import Decimal, InvalidOperation
 MICROUSD_PER_USD = 1_000_000
 US_PER_SECOND = 1_000_000
 BASIS_POINTS = 10_000
+# Amounts from here on are typing errors, or made to cost us time.
+MAX_USD = 10**12
 # A result never bills more than this many times what its work should take on that device: (numerator, denominator).
 METER_CAP = (3, 2)
 
@@ -60,6 +62,9 @@ def parse_usd(text: str) -> int:
         raise ValueError(f"{text!r} is not an amount in USD") from None
     if not amount.is_finite():
         raise ValueError(f"{text!r} is not a finite amount")
+    # Before any arithmetic, which '1e999999' would make overflow or last for minutes.
+    if amount.copy_abs() >= MAX_USD:
+        raise ValueError(f"{text!r} is more than there is; give an amount below {MAX_USD:,} USD")
     micros = amount * MICROUSD_PER_USD
     if micros != micros.to_integral_value():
         raise ValueError(f"{text} USD has fractions of a micro-USD; use at most six decimals")

@@ -32,7 +32,10 @@ def wake_on_commit(channel: str) -> None:
 
 
 def wake(channel: str) -> None:
+    """Never fails: what the caller has done is committed, and the reader will see it without being woken."""
     try:
         async_to_sync(channel_layer().send)(channel, {"type": "wake"})
     except ChannelFull:
         log.debug("wake-up for %s dropped: its reader is busy and will look anyway", channel)
+    except Exception as error:
+        log.warning("wake-up for %s lost: %s", channel, error)

@@ -32,6 +32,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     database_url: str = ""
     redis_url: str = ""
     celery_broker_url: str = ""
+    celery_queue: Annotated[str, Meta(min_length=1)] = "nightshift"
     email: Literal["console", "file", "smtp"] = "console"
     email_host: str = "localhost"
     email_port: Annotated[int, Meta(ge=1, le=65535)] = 25

@@ -99,10 +99,16 @@ def _database() -> dict[str, Any]:
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+# Reads of a channel wait 5 s for a message, which the client's own time limit must leave room for.
+REDIS_SOCKET_TIMEOUT_S = 15
+
 CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "channels_redis.core.RedisChannelLayer",
-        "CONFIG": {"hosts": [ENV.redis_url], "capacity": 1_000},
+        "CONFIG": {
+            "hosts": [{"address": ENV.redis_url, "socket_timeout": REDIS_SOCKET_TIMEOUT_S}],
+            "capacity": 1_000,
+        },
     }
     if ENV.redis_url
     else {"BACKEND": "channels.layers.InMemoryChannelLayer", "CONFIG": {"capacity": 1_000}}
@@ -117,7 +123,14 @@ CACHES: dict[str, dict[str, Any]] = {
 CELERY_BROKER_URL = ENV.celery_broker_url or "memory://localhost/"
 CELERY_TASK_ALWAYS_EAGER = not ENV.celery_broker_url
 CELERY_TASK_EAGER_PROPAGATES = True
+CELERY_TASK_DEFAULT_QUEUE = ENV.celery_queue
+# A task is done when it has ended well; one whose process was killed (out of memory, a power cut) is run again.
+# That ends: a task whose question the scheduler has given up returns at once.
 CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+# A worker takes a task when it can begin it, so that none waits behind a long one while another worker is free.
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False  # LOGGING below says how to log, here as everywhere
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = "UTC"
 
@@ -177,8 +190,12 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
-    "PAGE_SIZE": 50,
+    "DEFAULT_PARSER_CLASSES": [
+        "common.api.StrictJSONParser",
+        "rest_framework.parsers.FormParser",
+        "rest_framework.parsers.MultiPartParser",
+    ],
+    "DEFAULT_PAGINATION_CLASS": "common.api.BoundedPagination",
     "EXCEPTION_HANDLER": "common.http.api_exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     # How many entries at the end of X-Forwarded-For are our own proxies' word, to tell clients apart.
@@ -207,7 +224,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.request": {"level": "ERROR"},
         "daphne": {"level": "WARNING"},
-        "celery": {"level": "WARNING"},
         "stripe": {"level": "WARNING"},
+        "celery": {"level": "WARNING"},
     },
 }

@@ -30,5 +30,12 @@ class Settler:
             await self._news()
 
     async def _news(self) -> None:
+        """Wait to be woken, or for the time to look anyway: a channel layer that fails wakes nobody."""
+        until = asyncio.get_running_loop().time() + self._look_every_s
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(channel_layer().receive(SETTLER), self._look_every_s)
+            async with asyncio.timeout_at(until):
+                try:
+                    await channel_layer().receive(SETTLER)
+                except Exception as error:
+                    log.warning("no wake-ups for now: %s", error)
+                    await asyncio.sleep(self._look_every_s)

@@ -17,5 +17,10 @@ urlpatterns = [
     path("api/", include("billing.api.urls")),
     path("api/", include("marketplace.api.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="api-schema"),
-    path("api/docs/", SpectacularSwaggerSplitView.as_view(url_name="api-schema"), name="api-docs"),
+    path(
+        "api/docs/",
+        # It has no template to answer OPTIONS with.
+        SpectacularSwaggerSplitView.as_view(url_name="api-schema", http_method_names=["get", "head"]),
+        name="api-docs",
+    ),
 ]

@@ -17,8 +17,14 @@ KernelError
 │   ├── DeltaNameMismatch       a tensor is missing or unexpected
 │   ├── DeltaShapeMismatch      a tensor has another shape or dtype than expected
 │   └── DeltaNotFinite          NaN or infinity in a tensor or a scale
+├── CompileError            a valid program cannot be turned into kernels
+│   ├── UncompiledOp            it has an operation, or a form of one, that no rule covers
+│   ├── KernelIrError           a pass made a kernel that breaks the rules of the kernel IR
+│   └── DeviceLimitExceeded     the compiled program needs more than the device has
 └── RuntimeFailure          a valid program could not be run
-    └── BadFeed                 the values given to it do not fit its inputs
+    ├── BadFeed                 the values given to it do not fit its inputs
+    ├── RuntimeUnavailable      this machine lacks the GPU, driver or package that the runtime needs
+    └── DeviceLost              the GPU gave up in the middle of a run
 
 `metal_kernels` stands alone, so these do not derive from the Django side's base; they follow the same shape:
 a stable `code`, one sentence, an optional `field`.
@@ -119,6 +125,28 @@ class DeltaNotFinite(DeltaError):
     code = "delta_not_finite"
 
 
+class CompileError(KernelError):
+    code = "compile_failed"
+
+
+class UncompiledOp(CompileError):
+    """`field` is the name of the node."""
+
+    code = "uncompiled_op"
+
+
+class KernelIrError(CompileError):
+    """`field` is the name of the kernel."""
+
+    code = "kernel_ir"
+
+
+class DeviceLimitExceeded(CompileError):
+    """`field` is the limit's name."""
+
+    code = "device_limit"
+
+
 class RuntimeFailure(KernelError):
     code = "runtime_failure"
 
@@ -127,3 +155,13 @@ class BadFeed(RuntimeFailure):
     """`field` is the key of the input at fault."""
 
     code = "bad_feed"
+
+
+class RuntimeUnavailable(RuntimeFailure):
+    code = "runtime_unavailable"
+
+
+class DeviceLost(RuntimeFailure):
+    """`field` is the name of the kernel that ran last."""
+
+    code = "device_lost"

@@ -155,6 +155,8 @@ class Dispatcher:
                 await layer.send(instruction.session_id, fleet.instruction_to_message(instruction))
             except ChannelFull:  # leases are sent again, and devices repeat what is not answered
                 log.warning("the socket's channel is full: %s", instruction)
+            except Exception as error:  # the turn is stored all the same; only its message is lost
+                log.warning("the channel layer fails (%s): %s is lost", error, instruction)
 
     def _begin(self, instruction: TaskInstruction) -> None:
         if instruction not in self._tasks:

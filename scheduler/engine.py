@@ -20,7 +20,7 @@ from scheduler import store
 from scheduler.domain import events as ev
 from scheduler.domain import machine
 from scheduler.domain.instructions import Instruction
-from scheduler.domain.state import State
+from scheduler.domain.state import LeaseState, State
 from scheduler.lock import lock_claim, lock_release, lock_renew
 from scheduler.models import Inbox
 
@@ -106,11 +106,11 @@ class Engine:
         with transaction.atomic():
             lock_renew(holder=self._holder, now=now)
             store.recall(state, run_ids=_run_ids(batch), lease_ids=_lease_ids(batch))
+            _log_blame(state, batch)
             outcome = machine.step(state, batch, now=now, new_id=self._new_id)
             store.save(outcome)
             _delete_rows(mail)
         self._state = state
-        _log_refusals(batch)
         return outcome.instructions
 
     def discard(self, item: Mail) -> None:
@@ -141,10 +141,21 @@ def _lease_ids(batch: Sequence[ev.Event]) -> list[UUID]:
     return named + resumed
 
 
-def _log_refusals(batch: Sequence[ev.Event]) -> None:
+def _log_blame(state: State, batch: Sequence[ev.Event]) -> None:
+    """Note with the device what speaks against it. Its own words are quoted, so that they cannot pass for ours."""
     for event in batch:
-        if isinstance(event, ev.LeaseHandedBack) and event.reason in ev.BLAMED:
-            log.warning(
-                "device %s handed lease %s back: %s %s",
-                event.device_id, event.lease_id, event.reason, event.detail,
-            )  # fmt: skip
+        match event:
+            case ev.LeaseHandedBack(reason=reason, detail=detail) if reason in ev.BLAMED:
+                log.warning(
+                    "device %s handed lease %s back: %s %r", event.device_id, event.lease_id, reason, detail
+                )
+            case ev.ResultReported() if not _is_its_own(state.lease(event.lease_id), event.device_id):
+                log.warning(
+                    "device %s reported a result for lease %s, which is not its own",
+                    event.device_id,
+                    event.lease_id,
+                )
+
+
+def _is_its_own(lease: LeaseState | None, device_id: UUID) -> bool:
+    return lease is not None and lease.device_id == device_id

@@ -52,6 +52,8 @@ def instruction_to_message(instruction: ins.DeviceInstruction) -> dict[str, Any]
     """For `channel_layer.send(instruction.session_id, ...)`."""
     if isinstance(instruction, ins.RefreshDevice):
         return REFRESH
+    if isinstance(instruction, ins.AnnounceDevice):
+        return ANNOUNCE
     return {
         "type": "device.instruction",
         "name": type(instruction).__name__,

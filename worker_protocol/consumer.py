@@ -122,14 +122,13 @@ class DeviceConsumer(AsyncWebsocketConsumer):
             cached=tuple(hello.cached),
         )
         presence.reconsider(utc_now())
-        for group in (fleet.FLEET_GROUP, fleet.SERVER_GROUP):
-            await self.channel_layer.group_add(group, self.channel_name)
+        await self._join_groups()
         if not await self._tell_news(presence, hello.leases):
             raise errors.Busy
         self._presence = presence
         self._session.welcome(server_time_ms=int(utc_now().timestamp() * 1000), blocked=presence.blocked)
         await self._note_seen(presence)
-        log.info("device %s connected (%s)", device_id, hello.agent)
+        log.info("device %s connected (%r)", device_id, hello.agent)  # its own words, so quoted
 
     async def _take_status(self, status: msg.Status, presence: Presence) -> None:
         presence.readings = readings_of(status)
@@ -143,9 +142,14 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         if event is not None and not await self._tell(event):
             raise errors.Busy(lease_id=getattr(message, "lease_id", None))
 
+    async def _join_groups(self) -> None:
+        for group in (fleet.FLEET_GROUP, fleet.SERVER_GROUP):
+            await self.channel_layer.group_add(group, self.channel_name)
+
     async def _note_seen(self, presence: Presence) -> None:
         now = utc_now()
         if presence.seen(now):
+            await self._join_groups()  # which Redis forgets after a day, and when it is started anew
             await database_sync_to_async(device_seen)(device_id=presence.profile.id, now=now)
             await self._note_presence(presence)
 

@@ -15,7 +15,7 @@ import numpy as np
 from marketplace.datasets.arrays import MAX_CLASSES, Array, ArraySource, UploadedArrays, chunk_rows
 from marketplace.errors import DatasetDtype, DatasetLabels, DatasetShape, DatasetTooLarge, DatasetUnreadable
 
-MAX_LINE_CHARACTERS = 1024 * 1024
+MAX_RECORD_CHARACTERS = 1024 * 1024
 MAX_COLUMNS = 16_384
 MAX_LABEL_CHARACTERS = 100
 
@@ -207,8 +207,11 @@ def _open(path: Path) -> IO[str]:
 
 
 def _records(file: IO[str]) -> Iterator[list[str]]:
+    lines = _BoundedLines(file)
     try:
-        yield from csv.reader(_bounded_lines(file), strict=True)
+        for record in csv.reader(lines, strict=True):
+            lines.begin_record()
+            yield record
     except UnicodeDecodeError as error:
         raise DatasetUnreadable(
             "file: not text in UTF-8. Save the table as UTF-8 CSV.", field="file"
@@ -219,13 +222,29 @@ def _records(file: IO[str]) -> Iterator[list[str]]:
         ) from error
 
 
-def _bounded_lines(file: IO[str]) -> Iterator[str]:
-    while line := file.readline(MAX_LINE_CHARACTERS):
-        if len(line) == MAX_LINE_CHARACTERS:
+class _BoundedLines:
+    """The file's lines. Cells in quotes may stretch a record over many, so it is the record that is bounded."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._record_characters = 0
+
+    def begin_record(self) -> None:
+        self._record_characters = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._file.readline(MAX_RECORD_CHARACTERS)
+        if not line:
+            raise StopIteration
+        self._record_characters += len(line)
+        if self._record_characters >= MAX_RECORD_CHARACTERS:
             raise DatasetTooLarge(
-                f"file: a line has over {MAX_LINE_CHARACTERS:,} characters. Upload the data as .npz.",
+                f"file: a row has over {MAX_RECORD_CHARACTERS:,} characters. Upload the data as .npz.",
                 field="file",
             )
         if "\0" in line:
             raise DatasetUnreadable("file: not a text file. Save the table as UTF-8 CSV.", field="file")
-        yield line
+        return line

@@ -164,9 +164,10 @@ def _read_header(member: IO[bytes], field: str) -> tuple[tuple[int, ...], bool, 
             f"{field}: holds Python objects (pickled), which are never loaded. Convert it to numbers first.",
             field=field,
         )
-    if any(size < 0 for size in shape):
+    # A bool passes for a whole number in numpy's own check.
+    if any(type(size) is not int or size < 0 for size in shape):
         raise DatasetUnreadable(
-            f"{field}: a negative size in its shape. Write it with numpy.savez.", field=field
+            f"{field}: its shape {shape} is not of sizes from 0 up. Write it with numpy.savez.", field=field
         )
     return shape, fortran, dtype
 

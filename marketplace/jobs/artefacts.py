@@ -9,6 +9,7 @@ from marketplace.catalogue.builder import build
 from marketplace.catalogue.specs import spec_parse
 from marketplace.jobs.plan import dataset_shape
 from marketplace.jobs.programs import RowSpec
+from marketplace.jobs.tracing import one_trace_at_a_time
 from marketplace.models import Job
 
 # Traced with two rows, since torch takes an example of one row for a model of one row only.
@@ -27,7 +28,8 @@ def model_pt2(job: Job, parameters: bytes) -> bytes:
     module.load_state_dict(safetensors.torch.load(parameters))
     module.eval()
     example = RowSpec(job.dataset.input_shape, job.dataset.input_dtype).batch(EXAMPLE_ROWS)
-    program = torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim("rows")},))
+    with one_trace_at_a_time:
+        program = torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim("rows")},))
     file = io.BytesIO()
     torch.export.save(program, file)
     return file.getvalue()

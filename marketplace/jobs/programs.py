@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from marketplace.errors import JobInvalid
 from marketplace.jobs.quote import StepCost
+from marketplace.jobs.tracing import one_trace_at_a_time
 from metal_kernels.errors import CaptureError
 from metal_kernels.frontend.capture import capture_forward, capture_training_step
 from metal_kernels.frontend.losses import LossSpec
@@ -62,14 +63,15 @@ def programs_capture(
     """Raises JobInvalid if the step cannot be captured or needs more memory than a device has."""
     evaluation_rows = min(validation_rows, EVALUATION_BATCH)
     try:
-        step = capture_training_step(
-            module,
-            loss=loss,
-            optimizer=optimizer,
-            example_inputs=[inputs.batch(batch_size)],
-            example_target=targets.batch(batch_size),
-        )
-        forward = capture_forward(module, example_inputs=[inputs.batch(evaluation_rows)])
+        with one_trace_at_a_time:
+            step = capture_training_step(
+                module,
+                loss=loss,
+                optimizer=optimizer,
+                example_inputs=[inputs.batch(batch_size)],
+                example_target=targets.batch(batch_size),
+            )
+            forward = capture_forward(module, example_inputs=[inputs.batch(evaluation_rows)])
     except CaptureError as error:
         log.exception("a model of the catalogue cannot be captured")
         raise JobInvalid(

@@ -12,7 +12,7 @@ from blobs.services import blob_put, blob_release
 from common.clock import utc_now
 from marketplace.catalogue.builder import build
 from marketplace.catalogue.specs import spec_to_json
-from marketplace.errors import JobConflict
+from marketplace.errors import DatasetNotFound, JobConflict
 from marketplace.jobs.plan import JobPlan, dataset_shape, job_plan, metric_of
 from marketplace.jobs.preparation import RunData, run_data_prepare
 from marketplace.jobs.programs import JobPrograms, RowSpec, programs_capture
@@ -137,6 +137,9 @@ def _store(
         hold_microusd=quote.hold_microusd,
     )
     with transaction.atomic():
+        # It may have been deleted while the programs were captured; from here on it stays.
+        if not Dataset.objects.select_for_update().filter(pk=dataset.pk).exists():
+            raise DatasetNotFound("The dataset has just been deleted. Choose another one.", field="dataset")
         job.program_sha256 = blob_put(data=programs.training_step, holder=job.reference).sha256
         job.forward_sha256 = blob_put(data=programs.forward, holder=job.reference).sha256
         job.save(force_insert=True)

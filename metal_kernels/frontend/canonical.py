@@ -130,7 +130,7 @@ def _reduce(call: Call) -> Call:
     rank = _fake(call.args["self"]).dim()
     dims = call.args["dim"]
     return replace(
-        call, args=call.args | {"dim": [dim % rank for dim in dims] if dims else list(range(rank))}
+        call, args=call.args | {"dim": [dim % rank for dim in dims] if dims and rank else list(range(rank))}
     )
 
 

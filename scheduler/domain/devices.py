@@ -78,6 +78,13 @@ def on_disconnected(turn: Turn, event: DeviceDisconnected) -> None:
             turn.state.resume_by[lease.id] = ResumeBy(turn.now + RESUME_GRACE, blamed=True)
 
 
+def forget(turn: Turn, device_id: UUID) -> None:
+    """A device does not answer: nothing more for it, unless its socket still lives and says so."""
+    device = turn.state.devices.pop(device_id, None)
+    if device is not None:
+        turn.ask_to_announce(device.session_id)
+
+
 def on_leaving(turn: Turn, device_id: UUID) -> None:
     """A device shuts down: it gets nothing more on this socket, and is welcome when it is back."""
     device = turn.state.devices.get(device_id)
@@ -103,8 +110,11 @@ def on_changed(turn: Turn, event: DeviceChanged) -> None:
 
 
 def on_ready(turn: Turn, event: DeviceReady) -> None:
-    """A device that says it is free but runs a lease has lost it: send it again."""
-    if turn.state.session(event.device_id) != event.session_id:
+    """A device that says it is free but runs a lease has lost it: send it again. One unknown is asked who it is."""
+    session_id = turn.state.session(event.device_id)
+    if session_id is None:
+        turn.ask_to_announce(event.session_id)
+    if session_id != event.session_id:
         return
     for lease in turn.state.live_on(event.device_id):
         asked = turn.state.asked.get(lease.id)

@@ -51,6 +51,13 @@ class RefreshDevice:
 
 
 @dataclass(frozen=True, slots=True)
+class AnnounceDevice:
+    """Let a socket say anew that its device is there, if it still is."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """Check a reported result (shapes, finite, norm) and report `ResultChecked`."""
 
@@ -65,6 +72,6 @@ class AggregateRound:
     round_index: int
 
 
-DeviceInstruction = SendLease | SendRevoke | SendAck | CloseSession | RefreshDevice
+DeviceInstruction = SendLease | SendRevoke | SendAck | CloseSession | RefreshDevice | AnnounceDevice
 TaskInstruction = CheckResult | AggregateRound
 Instruction = DeviceInstruction | TaskInstruction

@@ -18,6 +18,8 @@ RESEND_LEASE_AFTER = timedelta(seconds=5)
 RECHECK_AFTER = timedelta(seconds=30)
 REAGGREGATE_AFTER = timedelta(minutes=5)
 MAX_ASKS = 5
+# A lease that a connected device has not confirmed after so many: its socket died with its web process.
+MAX_LEASE_ASKS = 4
 
 # A round may close without its last shards once QUORUM (numerator, denominator) of them are in.
 QUORUM = (2, 3)

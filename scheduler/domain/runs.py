@@ -50,14 +50,20 @@ def close_round(turn: Turn, round_: RoundState, **results: float | None) -> Roun
 
 
 def end_if_shard_keeps_failing(turn: Turn, lease: LeaseState) -> None:
-    """Fail the run when a shard has failed so often, on so many devices, that the shard must be at fault."""
+    """Fail the run when a shard has failed so often, on so many devices, that the shard must be at fault.
+
+    One owner's devices may all lie, so their word is not enough while a device of somebody else's is there to ask.
+    """
     run = turn.state.runs.get(lease.run_id)
     if run is None or run.phase is not RunPhase.ACTIVE:
         return
     failures = [other for other in turn.state.leases_on(lease.shard_id) if _is_failure(other)]
     devices = {failure.device_id for failure in failures}
-    usable = sum(is_priced(run.spec, device) for device in turn.state.devices.values())
-    if len(failures) >= SHARD_FAILURES and len(devices) >= min(SHARD_FAILURE_DEVICES, max(usable, 1)):
+    usable = [device for device in turn.state.devices.values() if is_priced(run.spec, device)]
+    owners = {failure.owner_id for failure in failures}
+    if len(owners) == 1 and any(device.owner_id not in owners for device in usable):
+        return
+    if len(failures) >= SHARD_FAILURES and len(devices) >= min(SHARD_FAILURE_DEVICES, max(len(usable), 1)):
         shard = turn.state.shards[lease.shard_id]
         labels = {DEVICE_CLASSES[f.device_class].label for f in failures if f.device_class in DEVICE_CLASSES}
         message = (

@@ -2,10 +2,11 @@
 
 from datetime import datetime, timedelta
 
-from scheduler.domain import leases, rounds, runs, standing
+from scheduler.domain import devices, leases, rounds, runs, standing
 from scheduler.domain.events import RoundFailed, Tick
 from scheduler.domain.limits import (
     MAX_ASKS,
+    MAX_LEASE_ASKS,
     REAGGREGATE_AFTER,
     RECHECK_AFTER,
     RESEND_LEASE_AFTER,
@@ -57,7 +58,15 @@ def _look_at_lease(turn: Turn, lease: LeaseState) -> None:
     elif turn.now >= lease.deadline_at:
         _expire_overdue(turn, lease)
     elif lease.phase is LeasePhase.GRANTED and _is_due(turn.now, asked, RESEND_LEASE_AFTER):
+        _ask_again(turn, lease, asked)
+
+
+def _ask_again(turn: Turn, lease: LeaseState, asked: Asked | None) -> None:
+    if asked is None or asked.times < MAX_LEASE_ASKS:
         turn.send_lease(lease)
+    else:
+        devices.forget(turn, lease.device_id)
+        _expire_lost(turn, lease, blamed=True)
 
 
 def _look_at_check(turn: Turn, lease: LeaseState, asked: Asked | None) -> None:

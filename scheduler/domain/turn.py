@@ -9,6 +9,7 @@ from uuid import UUID
 from scheduler.domain import transitions as tr
 from scheduler.domain.instructions import (
     AggregateRound,
+    AnnounceDevice,
     CheckResult,
     CloseSession,
     Instruction,
@@ -164,6 +165,9 @@ class Turn:
 
     def close_session(self, session_id: str, reason: str) -> None:
         self.outcome.instructions.append(CloseSession(session_id, reason))
+
+    def ask_to_announce(self, session_id: str) -> None:
+        self.outcome.instructions.append(AnnounceDevice(session_id))
 
     def refresh(self, session_id: str) -> None:
         self.outcome.instructions.append(RefreshDevice(session_id))

@@ -29,7 +29,7 @@ def ask(method: str, address: str, body: bytes = b"", **headers: str) -> Any:
         "query_string": query.encode(),
         "headers": [(name.lower().encode(), value.encode()) for name, value in given.items()],
     }
-    communicator: Any = testing.ApplicationCommunicator(ASGIHandler(), scope)  # type: ignore[no-untyped-call]
+    communicator: Any = testing.ApplicationCommunicator(ASGIHandler(), scope)
     communicator.input_queue.put_nowait({"type": "http.request", "body": body})
     return communicator
 

@@ -162,6 +162,14 @@ def test_other_content_from_its_start_takes_the_place_of_an_unfinished_upload(up
     assert len(files_below(blob_root)) == 1
 
 
+def test_an_address_stores_four_different_contents_and_no_more(uploader, blob_root):
+    assert [uploader.put(bytes([n]) * 100).status_code for n in range(4)] == [201] * 4
+    refused = uploader.put(b"a fifth")
+    assert (refused.status_code, refused.json()["code"]) == (403, "upload_used_up")
+    assert len(files_below(blob_root)) == 4
+    assert uploader.put(bytes(100)).status_code == 201  # what it has stored may come again
+
+
 def test_uploads_of_two_subjects_do_not_meet(client):
     first, second = Uploader(client), Uploader(client, subject="lease:2")
     first.put(first=0, last=4_999)

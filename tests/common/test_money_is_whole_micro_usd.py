@@ -22,7 +22,9 @@ def test_what_is_shown_reads_back_as_the_same_amount(amount):
     assert parse_usd(format_usd(amount).replace("$", "").replace(",", "")) == amount
 
 
-@pytest.mark.parametrize("text", ["", "abc", "NaN", "Infinity", "1e-9", "0.0000001", "--1"])
+@pytest.mark.parametrize(
+    "text", ["", "abc", "NaN", "Infinity", "1e-9", "0.0000001", "--1", "1e999999999", "-1e999999"]
+)
 def test_an_amount_that_is_no_whole_number_of_micro_usd_is_refused(text):
     with pytest.raises(ValueError, match=r"USD|amount"):
         parse_usd(text)

@@ -5,8 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from channels_redis.core import RedisChannelLayer
 
 from marketplace.env import Env, SettingError, read_env, secret_key
+from marketplace.settings import REDIS_SOCKET_TIMEOUT_S
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,8 @@ def test_a_process_with_a_wrong_database_address_ends_with_that_sentence(tmp_pat
     assert done.returncode == 1
     assert done.stderr.strip().startswith("NIGHTSHIFT_DATABASE_URL: not a database address")
     assert "Traceback" not in done.stderr
+
+
+def test_redis_may_be_read_for_longer_than_a_channel_waits_for_a_message():
+    """Otherwise every socket and dispatcher that hears nothing for so long is cut off."""
+    assert RedisChannelLayer.brpop_timeout < REDIS_SOCKET_TIMEOUT_S

@@ -1,28 +1,32 @@
-"""A real site and real devices: processes, sockets and a database file of their own."""
+"""A real site and real devices: processes, sockets and a database of their own."""
 
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pytest
 
 from marketplace.demo.client import Client
 from marketplace.demo.devices import DeviceProcess, DeviceSpec
 from marketplace.demo.site import Site
+from tests.end_to_end.production import ProductionSite, production_servers
 
 ROOT = Path(__file__).resolve().parents[2]
 
+AnySite = TypeVar("AnySite", Site, ProductionSite)
+
 
 @dataclass
-class World:
+class World(Generic[AnySite]):
     """The site, its people's tokens, and the devices paired so far."""
 
-    site: Site
+    site: AnySite
     folder: Path
     tokens: dict[str, str]
     devices: dict[str, DeviceProcess] = field(default_factory=dict)
@@ -56,8 +60,25 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    site = Site(folder=tmp_path, root=ROOT)
+def world(tmp_path: Path) -> Iterator[World[Site]]:
+    """The embedded site."""
+    with _world_of(Site(folder=tmp_path, root=ROOT), tmp_path) as world:
+        yield world
+
+
+@pytest.fixture
+def production(tmp_path: Path) -> Iterator[World[ProductionSite]]:
+    """The site of many processes, on PostgreSQL, Redis and RabbitMQ."""
+    with (
+        production_servers() as servers,
+        _world_of(ProductionSite(folder=tmp_path, root=ROOT, servers=servers), tmp_path) as world,
+    ):
+        yield world
+
+
+@contextmanager
+def _world_of(site: AnySite, folder: Path) -> Iterator[World[AnySite]]:
+    """A started site with the demo's people; it and its devices end with the block."""
     cast = subprocess.run(
         [sys.executable, "-m", "tests.end_to_end.cast"],
         cwd=ROOT,
@@ -66,9 +87,9 @@ def world(tmp_path: Path) -> Iterator[World]:
         text=True,
         check=True,
     )
-    world = World(site=site, folder=tmp_path, tokens=json.loads(cast.stdout))
-    site.start()
+    world = World(site=site, folder=folder, tokens=json.loads(cast.stdout))
     try:
+        site.start()
         yield world
     finally:
         for device in world.devices.values():
@@ -76,11 +97,13 @@ def world(tmp_path: Path) -> Iterator[World]:
         site.stop()
 
 
-def wait_until(condition: Callable[[], Any], *, world: World, timeout_s: float = 90) -> Any:
+def wait_until(
+    condition: Callable[[], Any], *, world: World[Any], timeout_s: float = 90, every_s: float = 0.2
+) -> Any:
     """Poll until `condition` gives something true; fail with the logs otherwise."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if value := condition():
             return value
-        time.sleep(0.2)
+        time.sleep(every_s)
     pytest.fail(f"did not happen within {timeout_s} s\n{world.logs()}")

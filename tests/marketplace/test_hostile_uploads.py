@@ -98,6 +98,13 @@ NPZ_CASES = {
         DatasetUnreadable,
         "inputs",
     ),
+    "shape of truth values": (
+        zip_of(
+            **{"inputs.npy": npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, True)}", bytes(12))}
+        ),
+        DatasetUnreadable,
+        "inputs",
+    ),
     "too many members": (zip_of(**{f"a{i}": b"" for i in range(20)}), DatasetTooLarge, "file"),
 }
 
@@ -233,6 +240,24 @@ def test_a_wrong_csv_gets_one_error_that_names_the_field(tmp_path, case):
         ingest(tmp_path / "a.csv", data)
     assert type(caught.value) is error
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize("where", ["header", "row"])
+def test_a_csv_record_over_millions_of_lines_is_not_read_into_memory(tmp_path, where):
+    bomb = b"" if where == "header" else b"a,b\n1,0\n"
+    bomb += b'"ab\n",' * 1_000_000
+    tracemalloc.start()
+    with pytest.raises(DatasetTooLarge) as caught:
+        ingest(tmp_path / "a.csv", bomb)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert caught.value.field == "file"
+    assert peak_bytes < 40_000_000
+
+
+def test_cells_in_quotes_may_go_over_lines(tmp_path):
+    _, statistics, *_ = ingest(tmp_path / "a.csv", b'a,b\n1,"x\ny"\n2,z\n3,"x\ny"\n')
+    assert statistics.classes == 2
 
 
 def test_a_target_column_that_is_not_there_is_named(tmp_path):

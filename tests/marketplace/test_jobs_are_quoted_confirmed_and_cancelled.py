@@ -13,6 +13,7 @@ from blobs.models import BlobHold
 from blobs.selectors import blob_bytes
 from marketplace.catalogue.builder import build
 from marketplace.catalogue.specs import Cnn, Mlp
+from marketplace.datasets.services import dataset_delete
 from marketplace.errors import (
     BudgetTooSmall,
     DatasetNotFound,
@@ -24,6 +25,7 @@ from marketplace.errors import (
 )
 from marketplace.jobs import programs, services
 from marketplace.jobs.preparation import run_data_prepare
+from marketplace.jobs.programs import programs_capture
 from marketplace.jobs.services import job_cancel, job_confirm, job_create
 from marketplace.jobs.settings import AdamW, Sgd
 from marketplace.jobs.transitions import TRANSITIONS, job_move
@@ -49,6 +51,22 @@ MAX_BYTES = 10**7
 
 def held_by(job: Job) -> set[str]:
     return set(BlobHold.objects.filter(holder=job.reference).values_list("blob_id", flat=True))
+
+
+def test_a_dataset_deleted_while_its_job_is_made_is_not_found(monkeypatch):
+    owner = buyer()
+    dataset = dataset_of_clusters(owner)
+    capture = programs_capture
+
+    def capture_slowly(*args, **kwargs):
+        dataset_delete(owner=owner, dataset_id=dataset.id)
+        return capture(*args, **kwargs)
+
+    monkeypatch.setattr(services, "programs_capture", capture_slowly)
+    with pytest.raises(DatasetNotFound):
+        job_create(owner=owner, dataset_id=dataset.id, settings=settings())
+    assert not Job.objects.exists()
+    assert not BlobHold.objects.exists()
 
 
 def test_a_quote_says_what_it_rests_on_and_holds_nothing():

@@ -271,3 +271,21 @@ async def test_the_loop_outlives_a_failed_pass_and_looks_by_itself(monkeypatch, 
         running = asyncio.create_task(Settler(look_every_s=0.01).run())
         await asyncio.wait_for(done.wait(), 5)
     running.cancel()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_the_loop_looks_by_itself_when_the_channel_layer_fails(monkeypatch):
+    passes: asyncio.Queue[int] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    async def failing(channel: str) -> None:
+        raise ConnectionError("redis is away")
+
+    monkeypatch.setattr(wake.channel_layer(), "receive", failing)
+    monkeypatch.setattr(
+        "marketplace.tasks.settle_pending", lambda: loop.call_soon_threadsafe(passes.put_nowait, 1)
+    )
+    running = asyncio.create_task(Settler(look_every_s=0.01).run())
+    for _ in range(3):
+        await asyncio.wait_for(passes.get(), 5)
+    running.cancel()

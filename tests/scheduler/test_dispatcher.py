@@ -151,6 +151,29 @@ async def test_a_lease_that_a_full_channel_dropped_is_sent_again(settings, caplo
         assert (await socket.next(ins.SendLease)).lease_id == lease.id
 
 
+async def test_a_channel_layer_that_fails_costs_messages_and_no_turn(monkeypatch, caplog):
+    clock = Clock()
+    socket = Socket(ADA)
+    send = socket.layer.send
+    failures = iter([ConnectionError("redis is away")])
+
+    async def failing(channel: str, message: Any) -> None:
+        if message.get("name") == "SendLease":
+            for failure in failures:
+                raise failure
+        await send(channel, message)
+
+    monkeypatch.setattr(socket.layer, "send", failing)
+    async with dispatching(clock):
+        await socket.connect()
+        await start()
+        await eventually(lambda: "redis is away" in caplog.text)
+        lease = await Lease.objects.aget()
+        clock.pass_time(6)
+        assert (await socket.next(ins.SendLease)).lease_id == lease.id
+    assert "failed" not in caplog.text
+
+
 async def test_an_event_that_cannot_be_handled_is_dropped_and_the_others_get_through(monkeypatch, caplog):
     step = machine.step
 

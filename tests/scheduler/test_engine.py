@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -112,6 +113,28 @@ def test_a_row_that_nobody_can_read_is_dropped_and_the_others_are_read(caplog):
     assert run.rounds.count() == 1
     assert not Inbox.objects.exists()
     assert caplog.text.count("it is dropped") == 2
+
+
+def test_a_result_for_a_lease_that_is_not_the_devices_is_noted_with_the_device(caplog):
+    engine = started_engine()
+    run_start(spec=spec())
+    turn(engine, connected(ADA))
+    lease = Lease.objects.get()
+    report = ev.ResultReported(BO, lease.id, "ab" * 32, 10, 1, 1, (0.5,))
+    turn(engine, report)
+    assert f"device {BO} reported a result for lease {lease.id}, which is not its own" in caplog.text
+    caplog.clear()
+    turn(engine, replace(report, device_id=ADA))
+    assert caplog.text == ""
+
+
+def test_what_a_device_says_cannot_pass_for_a_line_of_the_log(caplog):
+    engine = started_engine()
+    run_start(spec=spec())
+    turn(engine, connected(ADA))
+    turn(engine, ev.LeaseHandedBack(ADA, Lease.objects.get().id, "error", "oops\n2026 CRITICAL forged"))
+    assert "oops" in caplog.text
+    assert "\n2026 CRITICAL forged" not in caplog.text
 
 
 def test_a_turn_that_cannot_be_stored_has_never_happened(monkeypatch):

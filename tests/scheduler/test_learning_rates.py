@@ -1,5 +1,7 @@
 """The learning rate of a round follows the run's schedule, and reaches the device in its lease."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def test_a_cosine_starts_at_the_base_and_falls_in_every_round_without_reaching_z
         learning_rate_in_round(base, "cosine", round_index=i, rounds_planned=planned) for i in range(planned)
     ]
     assert rates[0] == base
-    assert all(later < earlier for earlier, later in zip(rates, rates[1:], strict=False))
+    assert all(later < earlier for earlier, later in pairwise(rates))
     assert rates[-1] > 0
 
 

@@ -124,7 +124,7 @@ def trained_alone() -> float:
         rows = torch.randint(len(data.inputs), (BATCH,), generator=generator)
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(module(data.inputs[rows]), data.targets[rows])
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
     return accuracy(module.state_dict())
 

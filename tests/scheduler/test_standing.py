@@ -1,5 +1,7 @@
 """Failing devices sit out ever longer, honest ones are never blamed, and bad shards do not go round forever."""
 
+from uuid import UUID
+
 import pytest
 
 from scheduler.domain import events as ev
@@ -8,7 +10,7 @@ from scheduler.domain.events import BLAMED
 from scheduler.domain.state import State
 from scheduler.domain.transitions import LeasePhase
 
-from .world import ADA, BO, CY, World, started
+from .world import ADA, BO, CY, World, connected, started
 
 UNBLAMED = ("shutdown", "blocked", "busy", "too_big", "data_unavailable")
 
@@ -145,6 +147,19 @@ def test_a_shard_that_fails_on_every_device_fails_its_run_with_the_reason():
     ended = world.outcome.changed.runs[run.id]
     assert (ended.phase, ended.ended_because) == ("failed", "shard_keeps_failing")
     assert "delta_norm" in ended.ended_message
+
+
+def test_the_devices_of_one_owner_cannot_fail_a_run_while_another_owners_device_is_there():
+    world = World()
+    run = world.add_run(shards_per_round=1)
+    gang = [UUID(int=n) for n in range(100, 105)]
+    world.send(*(connected(device, owner_id=7) for device in gang))
+    world.connect(BO, blocked="paused")
+    for _ in range(8):
+        if not any(world.has_lease(device) for device in gang):
+            world.pass_time(100)
+        fail(world, next(device for device in gang if world.has_lease(device)))
+    assert run.id in world.state.runs
 
 
 def test_one_bad_device_among_many_does_not_fail_a_run():

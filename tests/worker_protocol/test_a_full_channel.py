@@ -57,7 +57,7 @@ async def test_a_device_is_not_welcome_before_the_dispatcher_could_be_told(call_
     await client.reply()
     error = await client.error()
     assert (error.code, error.fatal) == ("busy", True)
-    assert await client.closed_with() == 1013
+    assert await client.closed_with() == 4013
 
 
 async def test_a_block_that_could_not_be_told_is_told_later(call_in, dispatcher, laptop, fill):

@@ -17,9 +17,9 @@ from worker_protocol.wire.codec import encode
 @pytest.mark.parametrize(
     ("frame", "code", "close_code"),
     [
-        ({"bytes_data": b"\0" * 8}, "binary_frame", 1003),
-        ({"text_data": "x" * (limits.MAX_FRAME_BYTES + 1)}, "frame_too_big", 1009),
-        ({"text_data": "[" * 10_000}, "bad_json", 1007),
+        ({"bytes_data": b"\0" * 8}, "binary_frame", 4010),
+        ({"text_data": "x" * (limits.MAX_FRAME_BYTES + 1)}, "frame_too_big", 4011),
+        ({"text_data": "[" * 10_000}, "bad_json", 4012),
         ({"text_data": '{"type":"auth","signature":"' + "0" * 128 + '"}'}, "wrong_state", 4002),
     ],
 )
@@ -100,7 +100,7 @@ async def test_a_failure_of_ours_ends_one_socket_and_says_so(
     error = await client.error()
     assert (error.code, error.fatal) == ("internal", True)
     assert "database" not in error.message
-    assert await client.closed_with() == 1011
+    assert await client.closed_with() == 4014
     assert "the database is away" in caplog.text
     monkeypatch.undo()
     other = call_in()

@@ -72,6 +72,22 @@ async def test_an_ack_says_what_the_owner_earns_after_the_fee(online, dispatcher
     assert await client.reply() == msg.Ack(lease_id=LEASE, accepted=False, code="late", earned_microusd=0)
 
 
+async def test_a_socket_joins_its_groups_again_for_redis_forgets_them(online, dispatcher, monkeypatch):
+    monkeypatch.setattr("worker_protocol.presence.SEEN_EVERY", timedelta())
+    client, connected = online
+    await channel_layer().group_discard(fleet.FLEET_GROUP, connected.session_id)
+    await client.say(msg.Status())
+    await client.reply()
+    await channel_layer().group_send(fleet.FLEET_GROUP, fleet.ANNOUNCE)
+    assert await dispatcher.hears() == connected
+
+
+async def test_a_socket_can_be_asked_to_announce_its_device_again(online, dispatcher):
+    _, connected = online
+    await dispatcher.tells(ins.AnnounceDevice(connected.session_id))
+    assert await dispatcher.hears() == connected
+
+
 @pytest.mark.parametrize(("reason", "code"), [("removed", 4004), ("superseded", 4005)])
 async def test_the_dispatcher_can_close_a_socket(reason, code, online, dispatcher):
     client, connected = online

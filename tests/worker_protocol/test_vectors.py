@@ -83,6 +83,11 @@ def test_every_close_code_but_those_of_the_manager_alone_is_played():
     assert expected <= played
 
 
+def test_every_close_code_is_one_that_an_application_may_send():
+    # RFC 6455 7.4: browsers and daphne refuse to send the protocol's own codes, such as 1007 or 1011.
+    assert all(4000 <= error.close_code <= 4999 for error in ALL_ERRORS)
+
+
 def invalid_frame(vector: dict[str, Any]) -> Frame:
     if "text" in vector:
         return str(vector["text"])

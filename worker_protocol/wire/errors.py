@@ -50,7 +50,7 @@ class FrameError(ProtocolError):
 
 class BinaryFrame(FrameError):
     code = "binary_frame"
-    close_code = 1003
+    close_code = 4010
 
     def __init__(self) -> None:
         super().__init__("Messages are text frames; send tensors over HTTP.")
@@ -58,7 +58,7 @@ class BinaryFrame(FrameError):
 
 class FrameTooBig(FrameError):
     code = "frame_too_big"
-    close_code = 1009
+    close_code = 4011
 
     def __init__(self) -> None:
         super().__init__(f"A frame has at most {MAX_FRAME_BYTES} bytes; send less in one message.")
@@ -66,7 +66,7 @@ class FrameTooBig(FrameError):
 
 class BadJson(FrameError):
     code = "bad_json"
-    close_code = 1007
+    close_code = 4012
 
     def __init__(self) -> None:
         super().__init__("The frame is not a JSON object; send one message as one JSON object.")
@@ -170,7 +170,7 @@ class ServerError(ProtocolError):
 class Busy(ServerError):
     code = "busy"
     fatal = False
-    close_code = 1013
+    close_code = 4013
 
     def __init__(self, *, lease_id: str | None = None) -> None:
         super().__init__(
@@ -180,7 +180,7 @@ class Busy(ServerError):
 
 class Internal(ServerError):
     code = "internal"
-    close_code = 1011
+    close_code = 4014
 
     def __init__(self) -> None:
         super().__init__("The server failed to handle a message; connect again.")

@@ -1,0 +1,130 @@
+"""From a program to kernels: the stages in order."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from metal_kernels.compiler.compiled import (
+    BufferRole,
+    CompiledBuffer,
+    CompiledDispatch,
+    CompiledKernel,
+    CompiledProgram,
+)
+from metal_kernels.ir.expr import Tensor
+from metal_kernels.ir.kernel import Kernel
+from metal_kernels.ir.loops import LoopProgram
+from metal_kernels.lowering.lower import LOSSES, ORDER, data_name, lower
+from metal_kernels.passes.bind import storage_dtype
+from metal_kernels.passes.group import group
+from metal_kernels.passes.inline import inline
+from metal_kernels.passes.memory import plan_memory
+from metal_kernels.passes.schedule import Schedule, schedule
+from metal_kernels.passes.split import SplitPolicy, split
+from metal_kernels.passes.tiles import DeviceClass, Tile
+from metal_kernels.program.graph import STATE_ROLES, Kind, Program
+from metal_kernels.render.base import render
+from metal_kernels.render.msl import MSL
+from metal_kernels.render.wgsl import WGSL
+
+Role: TypeAlias = tuple[BufferRole, str]
+"""What the runtime does with a tensor, and its key."""
+
+_SPLITS: Final[dict[DeviceClass, SplitPolicy]] = {
+    "cpu": SplitPolicy(lanes=0),
+    "phone": SplitPolicy(lanes=1024),
+    "desktop": SplitPolicy(lanes=8192),
+}
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """The compiled program, with its kernels in the IR for the interpreter and the printer."""
+
+    compiled: CompiledProgram
+    kernels: Mapping[str, Kernel]
+
+
+def compile_program(
+    program: Program, *, device: DeviceClass = "phone", tile: Tile | None = None
+) -> Compilation:
+    """Raise `UncompiledOp` if the program has an operation that no rule covers.
+
+    `tile` replaces the table's choice, to measure one.
+    """
+    loops = inline(split(lower(program), _SPLITS[device]))
+    plan = schedule(loops, group(loops), device, tile)
+    return assemble(loops, plan, _roles(program, loops), kind=program.kind, batch=_batch(program))
+
+
+def assemble(
+    loops: LoopProgram, plan: Schedule, roles: Mapping[str, Role], *, kind: Kind, batch: int
+) -> Compilation:
+    """Plan memory, render the kernels and write everything down. `roles` says what each kept tensor is, by name."""
+    memory = plan_memory(loops, plan)
+    kernels = {dispatch.kernel.name: dispatch.kernel for dispatch in plan.dispatches}
+    positions = {name: position for position, name in enumerate(kernels)}
+    buffers = [_buffer(tensor, *roles[tensor.name]) for tensor in memory.kept]
+    buffer_of = {tensor: position for position, tensor in enumerate(memory.kept)}
+    for tensor, slot in memory.scratch.items():
+        buffer_of[tensor] = len(memory.kept) + slot
+    buffers += [CompiledBuffer("scratch", "", "f32", elements) for elements in memory.scratch_elements]
+    made = {tensor.name: tensor for tensor in buffer_of}
+    compiled = CompiledProgram(
+        kind=kind,
+        batch=batch,
+        kernels=[_kernel(kernel) for kernel in kernels.values()],
+        buffers=buffers,
+        dispatches=[
+            CompiledDispatch(positions[one.kernel.name], [buffer_of[tensor] for tensor in one.tensors])
+            for one in plan.dispatches
+        ],
+        copies=[
+            (buffer_of[made[new]], buffer_of[loops.inputs[old]])
+            for old, new in loops.updates.items()
+            if new in made
+        ],
+    )
+    return Compilation(compiled, kernels)
+
+
+def _kernel(kernel: Kernel) -> CompiledKernel:
+    return CompiledKernel(
+        name=kernel.name,
+        lanes=kernel.lanes,
+        groups=kernel.groups,
+        writes=[buffer.access != "read" for buffer in kernel.buffers],
+        elements=[buffer.elements or 0 for buffer in kernel.buffers],
+        uses_uniforms=bool(kernel.uniforms),
+        wgsl=render(kernel, WGSL),
+        msl=render(kernel, MSL),
+    )
+
+
+def _buffer(tensor: Tensor, role: BufferRole, key: str) -> CompiledBuffer:
+    rows_apart = tensor.shape[1:] if role in ("data", "order", "losses") else tensor.shape
+    elements = Tensor("", tensor.dtype, rows_apart).elements
+    return CompiledBuffer(role, key, storage_dtype(tensor.dtype), max(elements, 1))
+
+
+def _roles(program: Program, loops: LoopProgram) -> dict[str, Role]:
+    """What the runtime does with each tensor that is kept, by the tensor's name."""
+    roles: dict[str, Role] = {
+        ORDER.name: ("order", ""),
+        LOSSES.name: ("losses", ""),
+        **{value.name: ("constant", value.name) for value in program.graph.constants},
+    }
+    for entry in program.graph.inputs:
+        role: BufferRole = "state" if entry.role in STATE_ROLES else "input"
+        roles[entry.value.name] = (role, entry.key)
+        roles[data_name(entry)] = ("data", entry.key)
+    for key, name in loops.results.items():
+        roles[name] = ("result", key)
+    for new in loops.updates.values():
+        roles.setdefault(new, ("scratch", ""))
+    return roles
+
+
+def _batch(program: Program) -> int:
+    shapes = [entry.value.shape for entry in program.inputs("input", "target")]
+    return next((shape[0] for shape in shapes if shape), 1)

@@ -1,0 +1,68 @@
+"""A compiled program: kernels as text, buffers, and the order of dispatches. All that a device's runtime needs.
+
+A step runs every dispatch in order and then the copies. Buffers are counted in elements of four bytes. `data` buffers
+hold `elements` for each row of the shard's slice; `order` and `losses` have `batch` and one for each step.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from metal_kernels.ir.scalars import Scalar
+from metal_kernels.program.graph import Kind
+
+BufferRole: TypeAlias = Literal["state", "constant", "scratch", "input", "data", "order", "losses", "result"]
+BYTES_PER_ELEMENT = 4
+
+
+class CompiledKernel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One kernel in every language. Its name is its entry point.
+
+    For each buffer, `writes` says whether the kernel writes it, and `elements` how many it may touch (0 where that
+    depends on the run). With `uses_uniforms` the record of the step is bound too.
+    """
+
+    name: str
+    lanes: int
+    groups: tuple[int, int, int]
+    writes: list[bool]
+    elements: list[int]
+    uses_uniforms: bool
+    wgsl: str
+    msl: str
+
+
+class CompiledBuffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`key` is the state's key, the constant's name, the input's or result's key; scratch has none."""
+
+    role: BufferRole
+    key: str
+    dtype: Scalar
+    elements: int
+
+
+class CompiledDispatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A kernel, by its position, on buffers, by theirs."""
+
+    kernel: int
+    buffers: list[int]
+
+
+class CompiledProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`copies` are pairs of buffers (from, to)."""
+
+    kind: Kind
+    batch: int
+    kernels: list[CompiledKernel]
+    buffers: list[CompiledBuffer]
+    dispatches: list[CompiledDispatch]
+    copies: list[tuple[int, int]]
+
+    def buffer_bytes(self, buffer: CompiledBuffer, *, rows: int, steps: int) -> int:
+        """Its size for a slice of `rows` rows and `steps` local steps."""
+        repeats = {"data": rows, "order": self.batch * steps, "losses": steps}.get(buffer.role, 1)
+        return BYTES_PER_ELEMENT * buffer.elements * repeats
+
+    def peak_bytes(self, *, rows: int = 0, steps: int = 0) -> int:
+        """All the memory that a run takes on the GPU."""
+        return sum(self.buffer_bytes(buffer, rows=rows, steps=steps) for buffer in self.buffers)

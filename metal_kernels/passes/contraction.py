@@ -1,0 +1,226 @@
+"""Kernels of products, from one template: matrix products in every transposition, batched, and convolutions in all
+three directions differ only in the expressions that read their operands.
+
+Each lane keeps a tile of results in locals. Results beyond the edge are computed from clamped coordinates and not
+stored, so no load needs a branch. The maps that follow the product are applied to each result before it is stored.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from math import ceil
+from typing import Final, TypeAlias
+
+from metal_kernels.ir.expr import Expr, Tensor, apply, const, flatten, memory, where
+from metal_kernels.ir.kernel import Shared
+from metal_kernels.ir.loops import Contract, Map, binding, contract_axes
+from metal_kernels.passes.bind import Binder, KernelDraft
+from metal_kernels.passes.emit import Emitter
+from metal_kernels.passes.group import Group
+from metal_kernels.passes.rows import binding_of
+from metal_kernels.passes.tiles import Tile
+
+Operand: TypeAlias = Callable[[Expr, Expr], Expr]
+"""An operand of this lane's batch, by (row or column, term)."""
+
+
+def contraction_kernel(group: Group, stored: list[Tensor], binder: Binder, tile: Tile) -> KernelDraft:
+    contract = group.contract
+    if contract is None:
+        raise TypeError("a contraction kernel needs a product")
+    batch, m, n, _ = contract.extents
+    groups = (ceil(n / tile.group_columns), ceil(m / tile.group_rows), batch)
+    emit = Emitter(groups, tile.lanes)
+    writer = _ContractionWriter(group, contract, tile, emit, binder)
+    writer.write(stored)
+    return KernelDraft("product", tile.lanes, groups, tuple(emit.shared), emit.body)
+
+
+class _ContractionWriter:
+    def __init__(self, group: Group, contract: Contract, tile: Tile, emit: Emitter, binder: Binder) -> None:
+        self._members = {member.tensor: member for member in group.members}
+        self._contract = contract
+        self._tile = tile
+        self._emit = emit
+        self._binder = binder
+        x, y, self._batch = emit.group
+        _, m, n, self._terms = contract.extents
+        lane_m, lane_n = emit.lane // tile.lanes_n, emit.lane % tile.lanes_n
+        self._group_row, self._group_column = y * tile.group_rows, x * tile.group_columns
+        self._lane_row, self._lane_column = lane_m * tile.rows, lane_n * tile.columns
+        self._rows = self._places(y * tile.lanes_m + lane_m, tile.rows, m)
+        self._columns = self._places(x * tile.lanes_n + lane_n, tile.columns, n)
+
+    def write(self, stored: list[Tensor]) -> None:
+        zero = const(0.0, "f32")
+        shape = (len(self._rows), len(self._columns))
+        totals = [[self._emit.declare("f32", zero) for _ in range(shape[1])] for _ in range(shape[0])]
+        if self._tile.staged:
+            self._staged_sum(totals)
+        else:
+            self._direct_sum(totals)
+        for i, j in product(range(shape[0]), range(shape[1])):
+            self._store(stored, i, j, totals[i][j])
+
+    @staticmethod
+    def _places(tile_index: Expr, size: int, extent: int) -> list[tuple[Expr, Expr]]:
+        """The coordinates of a lane along one axis, clamped to the extent, and whether each exists.
+
+        The tile is clamped first, which keeps its coordinates aligned to its size. An axis shorter than a tile has
+        only as many coordinates as it is long.
+        """
+        tiles = ceil(extent / size)
+        first = apply("min", tile_index, const(tiles - 1, "i32")) * size
+        last = const(extent - 1, "i32")
+        return [
+            (apply("min", first + offset, last), (tile_index < tiles) & (first + offset < extent))
+            for offset in range(min(size, extent))
+        ]
+
+    def _operand(self, side: Expr, b: Expr, m: Expr, n: Expr, k: Expr) -> Expr:
+        at = binding(contract_axes(self._contract.extents), (b, m, n, k))
+        return self._binder.resolve(side, at, lambda tensor, flat: None)
+
+    def _left(self, row: Expr, term: Expr) -> Expr:
+        return self._operand(self._contract.left, self._batch, row, const(0, "i32"), term)
+
+    def _right(self, column: Expr, term: Expr) -> Expr:
+        return self._operand(self._contract.right, self._batch, const(0, "i32"), column, term)
+
+    # Without workgroup memory.
+
+    def _direct_sum(self, totals: list[list[Expr]]) -> None:
+        depth = _depth(self._tile.depth, self._contract.period, self._terms)
+        whole = self._terms // depth * depth
+        if whole:
+            self._direct_loop(totals, const(0, "i32"), whole, depth)
+        if whole < self._terms:
+            self._direct_loop(totals, const(whole, "i32"), self._terms, 1)
+
+    def _direct_loop(self, totals: list[list[Expr]], start: Expr, stop: int, depth: int) -> None:
+        turn = self._emit.loop_var(ceil(stop / depth))
+        self._emit.open(turn)
+        terms = [turn * depth + offset for offset in range(depth)]
+        count = len(self._rows)
+        values = self._emit.values(
+            [self._left(row, term) for term in terms for row, _ in self._rows]
+            + [self._right(column, term) for term in terms for column, _ in self._columns]
+        )
+        rights = values[count * depth :]
+        for offset in range(depth):
+            self._accumulate(
+                totals,
+                values[offset * count : (offset + 1) * count],
+                rights[offset * len(self._columns) : (offset + 1) * len(self._columns)],
+            )
+        self._emit.close_for(turn, start // depth, const(stop // depth, "i32"), 1)
+
+    def _accumulate(self, totals: list[list[Expr]], lefts: list[Expr], rights: list[Expr]) -> None:
+        for i, left in enumerate(lefts):
+            for j, right in enumerate(rights):
+                self._emit.assign(totals[i][j], apply("fma", left, right, totals[i][j]))
+
+    # With workgroup memory.
+
+    def _staged_sum(self, totals: list[list[Expr]]) -> None:
+        emit, tile = self._emit, self._tile
+        lefts = emit.share("f32", tile.depth * tile.group_rows)
+        rights = emit.share("f32", tile.depth * tile.group_columns)
+        turn = emit.loop_var(ceil(self._terms / tile.depth))
+        emit.open(turn)
+        _, m, n, _ = self._contract.extents
+        self._stage(lefts, tile.group_rows, self._group_row, m, turn, self._left)
+        self._stage(rights, tile.group_columns, self._group_column, n, turn, self._right)
+        emit.barrier()
+        offset = emit.loop_var(tile.depth)
+        emit.open(offset)
+        self._accumulate(
+            totals,
+            [
+                emit.let(self._staged(lefts, offset * tile.group_rows + self._lane_row + i))
+                for i in range(len(self._rows))
+            ],
+            [
+                emit.let(self._staged(rights, offset * tile.group_columns + self._lane_column + j))
+                for j in range(len(self._columns))
+            ],
+        )
+        emit.close_for(offset, const(0, "i32"), const(tile.depth, "i32"), 1)
+        emit.barrier()
+        emit.close_for(turn, const(0, "i32"), const(ceil(self._terms / tile.depth), "i32"), 1)
+
+    def _staged(self, shared: Shared, index: Expr) -> Expr:
+        return memory("shared", "f32", shared.name, index)
+
+    def _stage(
+        self, shared: Shared, width: int, first: Expr, extent: int, turn: Expr, operand: Operand
+    ) -> None:
+        """All lanes bring `depth` terms of `width` rows or columns; neighbours in memory go to neighbouring lanes."""
+        tile, emit = self._tile, self._emit
+        along_terms = self._lies_along_terms(operand, turn, extent)
+        values: list[Expr] = []
+        places: list[Expr] = []
+        count = tile.depth * width
+        for begin in range(0, count, tile.lanes):
+            index = apply("min", emit.lane + begin, const(count - 1, "i32"))
+            term, place = (
+                (index % tile.depth, index // tile.depth) if along_terms else (index // width, index % width)
+            )
+            k = turn * tile.depth + term
+            value = operand(
+                apply("min", first + place, const(extent - 1, "i32")),
+                apply("min", k, const(self._terms - 1, "i32")),
+            )
+            values.append(where(k < self._terms, value, 0.0))
+            places.append(term * width + place)
+        for place, value in zip(emit.values(places), emit.values(values), strict=True):
+            emit.shared_store(shared, place, value)
+
+    def _lies_along_terms(self, operand: Operand, turn: Expr, extent: int) -> bool:
+        """Whether the next term is the next element in memory."""
+        if self._terms < 2:
+            return False
+        zero = const(0, "i32")
+        first, second = operand(zero, zero), operand(zero, const(1, "i32"))
+        if first.op != "load" or second.op != "load":
+            return False
+        step = second.args[0] - first.args[0]
+        return step.is_const and step.value == 1
+
+    # Results.
+
+    def _store(self, stored: list[Tensor], i: int, j: int, total: Expr) -> None:
+        """Apply the maps that follow to one result and store what is kept."""
+        emit = self._emit
+        (row, row_exists), (column, column_exists) = self._rows[i], self._columns[j]
+        flat = flatten((self._batch, row, column), self._contract.extents[:3])
+        condition = row_exists & column_exists
+        if not condition.is_const:
+            emit.open()
+        made: dict[Tensor, Expr] = {self._contract.tensor: emit.let(total)}
+
+        def known(tensor: Tensor, at: Expr) -> Expr | None:
+            """The value of a member; all are read at this one place."""
+            member = self._members.get(tensor)
+            if isinstance(member, Map) and tensor not in made:
+                made[tensor] = self._binder.resolve(member.body, binding_of(member, at), known)
+            return made.get(tensor)
+
+        values = [known(tensor, flat) for tensor in stored]
+        ready = emit.values([value for value in values if value is not None])
+        index = emit.value(flat)
+        for tensor, value in zip(stored, ready, strict=True):
+            emit.store(*self._binder.stored(tensor, index, value))
+        if not condition.is_const:
+            emit.close_if(condition)
+
+
+LONGEST_DEPTH: Final = 9
+"""The most terms that one turn of the loop spells out; the taps of a 3x3 window."""
+
+
+def _depth(usual: int, period: int, terms: int) -> int:
+    """How many terms to take at a time: whole periods or an equal part of one, so that indices need no division."""
+    if period == 1:
+        return usual
+    part = max(size for size in range(1, min(period, LONGEST_DEPTH) + 1) if period % size == 0)
+    return part if part > 1 and terms % part == 0 else usual

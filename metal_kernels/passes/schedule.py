@@ -1,0 +1,159 @@
+"""From groups to kernels and an order of dispatches. Equal kernels are written once."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from metal_kernels.ir.expr import Expr, Tensor, index_var, nodes, reads, substitute, unflatten
+from metal_kernels.ir.kernel import Kernel
+from metal_kernels.ir.loops import Contract, LoopProgram, binding, bodies, flat_read
+from metal_kernels.ir.printer import kernel_text
+from metal_kernels.ir.scalars import Scalar
+from metal_kernels.ir.spec import MAX_STORAGE_BUFFERS, kernel_check
+from metal_kernels.passes.bind import Binder, KernelDraft
+from metal_kernels.passes.contraction import contraction_kernel
+from metal_kernels.passes.group import Group, domain_of, group, stored_members
+from metal_kernels.passes.rows import rows_kernel
+from metal_kernels.passes.tiles import DeviceClass, Tile, tile_for
+from metal_kernels.passes.vectorise import expressions, vectorise
+
+ChooseTile: TypeAlias = Callable[[tuple[int, int, int, int]], Tile]
+"""The tile for a product of extents (b, m, n, k)."""
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """One kernel on its tensors, in the order of the kernel's buffers."""
+
+    kernel: Kernel
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Dispatches in order. `in_place` maps a new state tensor to the old one whose memory it takes."""
+
+    dispatches: list[Dispatch]
+    in_place: Mapping[Tensor, Tensor]
+
+
+def schedule(
+    program: LoopProgram, groups: list[Group], device: DeviceClass, tile: Tile | None = None
+) -> Schedule:
+    """`tile`, if given, is used for every product in place of the table's."""
+    if any(count > MAX_STORAGE_BUFFERS for count in _binding_counts(program, groups)):
+        groups = group(program, state_in_place=False)
+    stored = stored_members(program, groups)
+    order, in_place = _order(program, groups, stored)
+    kernels: dict[str, Kernel] = {}
+    dispatches = []
+    for index in order:
+        binder = Binder(groups[index], in_place)
+        kernel = _kernel(groups[index], stored[index], binder, lambda each: tile or tile_for(device, each))
+        kernel = kernels.setdefault(kernel.name, kernel)
+        dispatches.append(Dispatch(kernel, tuple(binder.tensors)))
+    return Schedule(dispatches, in_place)
+
+
+def _binding_counts(program: LoopProgram, groups: list[Group]) -> list[int]:
+    """How many storage buffers each group's kernel would bind."""
+    stored = stored_members(program, groups)
+    _, in_place = _order(program, groups, stored)
+    counts = []
+    for one, tensors in zip(groups, stored, strict=True):
+        kept = {in_place.get(tensor, tensor) for tensor in [*tensors, *one.external()]}
+        counts.append(len(kept))
+    return counts
+
+
+def _kernel(one: Group, stored: list[Tensor], binder: Binder, choose: ChooseTile) -> Kernel:
+    draft = _draft(one, stored, binder, choose)
+    kernel = Kernel(
+        "", binder.buffers(), _uniforms(draft), draft.shared, draft.lanes, draft.groups, draft.body
+    )
+    kernel = vectorise(kernel)
+    text = kernel_text(kernel) + repr(kernel.shared)
+    kernel = replace(kernel, name=f"{draft.kind}_{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}")
+    kernel_check(kernel)
+    return kernel
+
+
+def _draft(one: Group, stored: list[Tensor], binder: Binder, choose: ChooseTile) -> KernelDraft:
+    contract = one.contract
+    if contract is None:
+        return rows_kernel(one, stored, binder)
+    return contraction_kernel(one, stored, binder, choose(contract.extents))
+
+
+def _uniforms(draft: KernelDraft) -> tuple[tuple[str, Scalar], ...]:
+    found = {
+        (node.value, node.dtype)
+        for root in expressions(draft.body)
+        for node in nodes(root)
+        if node.op == "uniform"
+    }
+    return tuple(sorted(found))
+
+
+def _order(
+    program: LoopProgram, groups: list[Group], stored: list[list[Tensor]]
+) -> tuple[list[int], dict[Tensor, Tensor]]:
+    """An order in which state can be replaced in place: every reader of the old state before its replacement.
+
+    Where that is impossible, because the reader needs the new state too or the group reads the old at other places,
+    the new state gets memory of its own and is copied at the end of the step.
+    """
+    maker = {tensor: index for index, tensors in enumerate(stored) for tensor in tensors}
+    made = {tensor.name: tensor for tensor in maker}
+    after = [set(one.after) for one in groups]
+    external = [one.external() for one in groups]
+    in_place: dict[Tensor, Tensor] = {}
+    for old_name, new_name in program.updates.items():
+        old, new = program.inputs[old_name], made[new_name]
+        writer = maker[new]
+        readers = {index for index, tensors in enumerate(external) if old in tensors} - {writer}
+        if not _reads_at_own_place(groups[writer], old, new) or _closes_a_circle(after, writer, readers):
+            continue
+        after[writer] |= readers
+        in_place[new] = old
+    return _sorted(after), in_place
+
+
+def _reads_at_own_place(writer: Group, old: Tensor, new: Tensor) -> bool:
+    """Whether the group reads the old state only at the element that the same lane replaces."""
+    for member in writer.members:
+        found: list[Expr] = [node for node in reads(*bodies(member)) if node.value == old]
+        if not found:
+            continue
+        if isinstance(member, Contract) or writer.places[member.tensor] != writer.places[new]:
+            return False
+        domain, extents = domain_of(member)
+        flat = index_var("flat", max(new.elements, 1))
+        at = binding(domain, unflatten(flat, extents))
+        if any(flat_read(substitute(node, at)) is not flat for node in found):
+            return False
+    return True
+
+
+def _closes_a_circle(after: list[set[int]], writer: int, readers: set[int]) -> bool:
+    """Whether a reader of the old state must run after the writer of the new."""
+    waiting, seen = list(readers), set(readers)
+    while waiting:
+        index = waiting.pop()
+        if index == writer:
+            return True
+        for earlier in after[index] - seen:
+            seen.add(earlier)
+            waiting.append(earlier)
+    return False
+
+
+def _sorted(after: list[set[int]]) -> list[int]:
+    order: list[int] = []
+    done: set[int] = set()
+    while len(order) < len(after):
+        index = next(i for i, needed in enumerate(after) if i not in done and needed <= done)
+        done.add(index)
+        order.append(index)
+    return order

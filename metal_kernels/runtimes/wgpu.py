@@ -1,0 +1,179 @@
+"""A backend on WebGPU through wgpu-py: Metal, Vulkan or DirectX 12, or Mesa's lavapipe where there is no GPU.
+
+Pipelines and bind groups are made once for a program. The per-step numbers of all steps lie in one uniform buffer, a
+record for each; a dispatch picks its record by an offset, so nothing is written between steps.
+"""
+
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from metal_kernels.compiler.compiled import BYTES_PER_ELEMENT, CompiledKernel, CompiledProgram
+from metal_kernels.errors import DeviceLost, RuntimeUnavailable
+from metal_kernels.render.wgsl import UNIFORM_GROUP
+from metal_kernels.runtimes.compiled import Array, StepNumbers
+
+try:
+    import wgpu
+except ImportError:  # The package is an optional extra.
+    wgpu = None  # type: ignore[assignment]
+
+SUBMISSION_MS: Final = 100.0
+"""A submission is meant to take at most this long: a phone's watchdog ends long ones."""
+
+_RECORD_BYTES: Final = 256
+"""The distance between the records of two steps, as uniform offsets must be aligned."""
+
+
+def wgpu_device() -> Any:
+    """The machine's best adapter, opened. Raises `RuntimeUnavailable` where there is none."""
+    if wgpu is None:
+        raise RuntimeUnavailable(
+            "The package wgpu is not installed; install nightshift[gpu] to run on the GPU."
+        )
+    try:
+        adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
+    except RuntimeError as error:
+        raise RuntimeUnavailable(
+            "No GPU adapter was found; install a Vulkan driver, such as Mesa's lavapipe."
+        ) from error
+    limits = {name: adapter.limits[name] for name in ("max-buffer-size", "max-storage-buffer-binding-size")}
+    return adapter.request_device_sync(required_limits=limits)
+
+
+class WgpuBackend:
+    def __init__(self, compiled: CompiledProgram, device: Any | None = None) -> None:
+        self._device = wgpu_device() if device is None else device
+        self._compiled = compiled
+        self._buffers: dict[int, Any] = {}
+        self._bind_groups: dict[int, Any] | None = None
+        self._uniforms: Any = None
+        self._uniform_group: Any = None
+        self._uniform_layout = self._make_uniform_layout()
+        self._layouts = [self._make_layout(kernel) for kernel in compiled.kernels]
+        self._pipelines = [
+            self._make_pipeline(kernel, layout)
+            for kernel, layout in zip(compiled.kernels, self._layouts, strict=True)
+        ]
+        self._ms_per_step: float | None = None
+
+    def write(self, buffer: int, values: Array) -> None:
+        self.reserve(buffer, max(values.size, 1))
+        self._device.queue.write_buffer(self._buffers[buffer], 0, np.ascontiguousarray(values))
+
+    def reserve(self, buffer: int, elements: int) -> None:
+        size = elements * BYTES_PER_ELEMENT
+        existing = self._buffers.get(buffer)
+        if existing is not None and existing.size >= size:
+            return
+        usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+        self._buffers[buffer] = self._device.create_buffer(size=size, usage=usage)
+        self._bind_groups = None
+
+    def read(self, buffer: int, elements: int) -> Array:
+        size = elements * BYTES_PER_ELEMENT
+        return np.frombuffer(self._device.queue.read_buffer(self._buffers[buffer], 0, size), np.uint32)
+
+    def run(self, steps: Sequence[StepNumbers]) -> None:
+        """In submissions of as many steps as fit the time bound; the first run measures with a single step."""
+        self._write_uniforms(steps)
+        if self._bind_groups is None:
+            self._bind_groups = {
+                position: self._bind(dispatch.kernel, dispatch.buffers)
+                for position, dispatch in enumerate(self._compiled.dispatches)
+            }
+        done = 0
+        while done < len(steps):
+            count = (
+                1 if self._ms_per_step is None else max(1, int(SUBMISSION_MS / max(self._ms_per_step, 1e-3)))
+            )
+            stop = min(done + count, len(steps))
+            self._submit(range(done, stop))
+            done = stop
+
+    def timed_step_s(self) -> float:
+        """Seconds that one step takes, from its submission to its end."""
+        started = time.perf_counter()
+        self.run([StepNumbers(0.0, 1.0, 0)])
+        return time.perf_counter() - started
+
+    def _submit(self, records: range) -> None:
+        started = time.perf_counter()
+        encoder = self._device.create_command_encoder()
+        for record in records:
+            self._encode_step(encoder, record)
+        try:
+            self._device.queue.submit([encoder.finish()])
+            self._wait()
+        except RuntimeError as error:
+            last = self._compiled.kernels[self._compiled.dispatches[-1].kernel].name
+            raise DeviceLost(
+                f"The GPU gave up during steps that end with {last}: {error}", field=last
+            ) from error
+        self._ms_per_step = (time.perf_counter() - started) * 1000 / len(records)
+
+    def _wait(self) -> None:
+        """Until all submitted work is done. Fetching one word is the wait that every wgpu-py version has."""
+        self._device.queue.read_buffer(next(iter(self._buffers.values())), 0, BYTES_PER_ELEMENT)
+
+    def _encode_step(self, encoder: Any, record: int) -> None:
+        groups = self._bind_groups or {}
+        step = encoder.begin_compute_pass()
+        for position, dispatch in enumerate(self._compiled.dispatches):
+            kernel = self._compiled.kernels[dispatch.kernel]
+            step.set_pipeline(self._pipelines[dispatch.kernel])
+            step.set_bind_group(0, groups[position])
+            if kernel.uses_uniforms:
+                step.set_bind_group(UNIFORM_GROUP, self._uniform_group, [record * _RECORD_BYTES])
+            step.dispatch_workgroups(*kernel.groups)
+        step.end()
+        for source, target in self._compiled.copies:
+            size = self._buffers[target].size
+            encoder.copy_buffer_to_buffer(self._buffers[source], 0, self._buffers[target], 0, size)
+
+    def _write_uniforms(self, steps: Sequence[StepNumbers]) -> None:
+        size = max(len(steps), 1) * _RECORD_BYTES
+        if self._uniforms is None or self._uniforms.size < size:
+            usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
+            self._uniforms = self._device.create_buffer(size=size, usage=usage)
+            binding = {"buffer": self._uniforms, "offset": 0, "size": _RECORD_BYTES}
+            self._uniform_group = self._device.create_bind_group(
+                layout=self._uniform_layout, entries=[{"binding": 0, "resource": binding}]
+            )
+        records = b"".join(
+            struct.pack("<ffi", one.lr, one.step, one.step_index).ljust(_RECORD_BYTES, b"\0") for one in steps
+        )
+        self._device.queue.write_buffer(self._uniforms, 0, records)
+
+    def _bind(self, kernel: int, buffers: Sequence[int]) -> Any:
+        entries = [
+            {"binding": binding, "resource": {"buffer": self._buffers[buffer], "offset": 0}}
+            for binding, buffer in enumerate(buffers)
+        ]
+        return self._device.create_bind_group(layout=self._layouts[kernel], entries=entries)
+
+    def _make_uniform_layout(self) -> Any:
+        uniform = {"type": wgpu.BufferBindingType.uniform, "has_dynamic_offset": True}
+        entry = {"binding": 0, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": uniform}
+        return self._device.create_bind_group_layout(entries=[entry])
+
+    def _make_layout(self, kernel: CompiledKernel) -> Any:
+        kinds = {True: wgpu.BufferBindingType.storage, False: wgpu.BufferBindingType.read_only_storage}
+        entries = [
+            {"binding": binding, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kinds[writes]}}
+            for binding, writes in enumerate(kernel.writes)
+        ]
+        return self._device.create_bind_group_layout(entries=entries)
+
+    def _make_pipeline(self, kernel: CompiledKernel, layout: Any) -> Any:
+        layouts = [layout, self._uniform_layout] if kernel.uses_uniforms else [layout]
+        return self._device.create_compute_pipeline(
+            layout=self._device.create_pipeline_layout(bind_group_layouts=layouts),
+            compute={
+                "module": self._device.create_shader_module(code=kernel.wgsl),
+                "entry_point": kernel.name,
+            },
+        )

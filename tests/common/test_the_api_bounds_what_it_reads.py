@@ -1,0 +1,72 @@
+"""Whatever is in a body or a query, the API answers 4xx with its usual body."""
+
+import json
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from tests.marketplace.cast import buyer
+
+pytestmark = pytest.mark.django_db
+
+SURROGATE = chr(0xD800)  # half a character, which JSON can spell and no database can store
+
+
+@pytest.fixture
+def client() -> APIClient:
+    client = APIClient()
+    client.force_login(buyer())
+    return client
+
+
+def post(client: APIClient, body: Any):  # bytes as they come; the stubs want them decoded
+    return client.generic("POST", "/api/jobs/", body, content_type="application/json")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"name": NaN}',
+        b'{"seed": 1e999}',
+        b'{"seed": ' + b"9" * 5_000 + b"}",
+        b'{"name": "\xff"}',
+        json.dumps({"name": SURROGATE}).encode(),
+        json.dumps({"model": {"kind": SURROGATE}}).encode(),
+        json.dumps({"model": {SURROGATE: 1}}).encode(),
+    ],
+    ids=lambda body: ascii(body[:20]),
+)
+def test_a_body_that_is_no_sound_json_is_a_parse_error(client, body):
+    response = post(client, body)
+    assert (response.status_code, response.json()["code"]) == (400, "parse_error")
+
+
+def test_a_body_over_the_bound_is_refused(client, settings):
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 100
+    response = post(client, json.dumps({"name": "a" * 100}).encode())
+    assert (response.status_code, response.json()["code"]) == (413, "request_too_big")
+
+
+def test_a_form_of_too_many_fields_is_refused(client):
+    form = {f"field{n}": "1" for n in range(2_000)}
+    response = client.post("/api/datasets/", form, format="multipart")
+    assert (response.status_code, response.json()["code"]) == (413, "request_too_big")
+
+
+@pytest.mark.parametrize("query", ["limit=99999999999999999999", "offset=99999999999999999999", "limit=-1"])
+def test_no_page_of_a_list_is_too_far_or_too_long(client, query):
+    assert client.get(f"/api/jobs/?{query}").status_code == 200
+
+
+@pytest.mark.parametrize("method", ["get", "head"])
+def test_the_docs_page_is_read(client, method):
+    assert getattr(client, method)("/api/docs/").status_code == 200
+
+
+@pytest.mark.parametrize("method", ["options", "post", "put"])
+def test_the_docs_page_takes_nothing_else(client, method):
+    assert getattr(client, method)("/api/docs/").status_code == 405

@@ -1,0 +1,47 @@
+"""Every backend that this machine has, by name: one suite runs over all of them."""
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metal_kernels.compiler.compile import Compilation
+from metal_kernels.errors import RuntimeUnavailable
+from metal_kernels.runtimes.compiled import Backend
+from metal_kernels.runtimes.interpreter import InterpreterBackend
+from metal_kernels.runtimes.wgpu import WgpuBackend, wgpu_device
+from tests.metal_kernels.msl.standin import MslOnCpu
+
+
+def interpreter(compilation: Compilation) -> Backend:
+    return InterpreterBackend(compilation)
+
+
+def wgpu(compilation: Compilation) -> Backend:
+    return WgpuBackend(compilation.compiled, _device())
+
+
+def msl(compilation: Compilation) -> Backend:
+    if shutil.which("g++") is None:
+        pytest.skip("the MSL stand-in needs g++")
+    return MslOnCpu(compilation.compiled, _msl_folder())
+
+
+BACKENDS: dict[str, Callable[[Compilation], Backend]] = {"interpreter": interpreter, "wgpu": wgpu, "msl": msl}
+
+
+@cache
+def _device() -> Any:
+    try:
+        return wgpu_device()
+    except RuntimeUnavailable as missing:
+        pytest.skip(missing.message)
+
+
+@cache
+def _msl_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="nightshift-msl-"))

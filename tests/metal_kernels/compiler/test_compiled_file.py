@@ -1,0 +1,137 @@
+"""A compiled program travels in its program's file, and a file that is wrong is refused before any GPU work."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metal_kernels.compiler.compile import compile_program
+from metal_kernels.compiler.compiled import CompiledProgram
+from metal_kernels.compiler.format import compiled_dumps, compiled_loads, compiled_validate
+from metal_kernels.compiler.limits import IOS_SAFARI, DeviceLimits, check_fits
+from metal_kernels.errors import (
+    BadReference,
+    DeviceLimitExceeded,
+    ProgramError,
+    ProgramFormatError,
+    ProgramHashMismatch,
+    ProgramTooLarge,
+    SpecMismatch,
+)
+from metal_kernels.program.format import program_loads
+from metal_kernels.program.graph import Program
+
+
+@pytest.fixture(scope="module")
+def compiled(mlp_program: Program) -> CompiledProgram:
+    return compile_program(mlp_program).compiled
+
+
+@pytest.fixture(scope="module")
+def file(mlp_program: Program, compiled: CompiledProgram) -> bytes:
+    return compiled_dumps(mlp_program, {"phone": compiled})
+
+
+def test_a_compiled_program_comes_back_as_it_was(
+    file: bytes, mlp_program: Program, compiled: CompiledProgram
+) -> None:
+    program, loaded = compiled_loads(file, "phone")
+    assert loaded == compiled
+    assert program.graph == mlp_program.graph
+
+
+def test_a_reader_without_kernels_still_finds_the_program(file: bytes, mlp_program: Program) -> None:
+    assert program_loads(file).graph == mlp_program.graph
+
+
+def test_compiling_again_gives_the_same_bytes(file: bytes, mlp_program: Program) -> None:
+    again = compile_program(mlp_program).compiled
+    assert compiled_dumps(mlp_program, {"phone": again}) == file
+
+
+def test_a_missing_variant_is_named(file: bytes) -> None:
+    with pytest.raises(ProgramFormatError, match="'desktop'"):
+        compiled_loads(file, "desktop")
+
+
+def test_a_wrong_hash_is_refused(file: bytes) -> None:
+    with pytest.raises(ProgramHashMismatch):
+        compiled_loads(file, "phone", expected_sha256="0" * 64)
+
+
+Change = Callable[[Any], Any]
+
+
+def with_first_kernel(**changes: Any) -> Change:
+    return lambda compiled: msgspec.structs.replace(
+        compiled, kernels=[msgspec.structs.replace(compiled.kernels[0], **changes), *compiled.kernels[1:]]
+    )
+
+
+def with_first_dispatch(**changes: Any) -> Change:
+    return lambda compiled: msgspec.structs.replace(
+        compiled,
+        dispatches=[msgspec.structs.replace(compiled.dispatches[0], **changes), *compiled.dispatches[1:]],
+    )
+
+
+def with_buffers_of(elements: int) -> Change:
+    return lambda compiled: msgspec.structs.replace(
+        compiled,
+        buffers=[
+            msgspec.structs.replace(buffer, elements=elements) if buffer.role == "scratch" else buffer
+            for buffer in compiled.buffers
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (with_first_kernel(lanes=100_000), ProgramTooLarge),
+        (with_first_kernel(groups=(0, 1, 1)), ProgramTooLarge),
+        (with_first_kernel(writes=[False] * 9, elements=[1] * 9), ProgramTooLarge),
+        (with_first_kernel(name="system('rm')"), ProgramFormatError),
+        (with_first_kernel(wgsl="x" * 300_000), ProgramTooLarge),
+        (with_first_dispatch(kernel=999), BadReference),
+        (with_first_dispatch(buffers=[0]), SpecMismatch),
+        (with_first_dispatch(buffers=[999, 999, 999]), BadReference),
+        (with_buffers_of(1), SpecMismatch),
+        (with_buffers_of(2**40), ProgramTooLarge),
+        (lambda compiled: msgspec.structs.replace(compiled, copies=[(0, 999)]), BadReference),
+        (lambda compiled: msgspec.structs.replace(compiled, kind="forward"), ProgramFormatError),
+    ],
+)
+def test_a_compiled_program_that_is_wrong_is_refused(
+    mlp_program: Program, compiled: CompiledProgram, change: Change, error: type[ProgramError]
+) -> None:
+    with pytest.raises(error):
+        compiled_validate(mlp_program, change(compiled))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_damaged_file_raises_nothing_but_a_program_error(file: bytes, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(file) - 1))
+    value = data.draw(st.integers(0, 255))
+    damaged = file[:place] + bytes([value]) + file[place + 1 :] if data.draw(st.booleans()) else file[:place]
+    with contextlib.suppress(ProgramError):
+        compiled_loads(damaged, "phone")
+
+
+def test_memory_is_known_before_a_run(compiled: CompiledProgram) -> None:
+    for_one_row = compiled.peak_bytes(rows=1, steps=1)
+    assert compiled.peak_bytes(rows=11, steps=1) == for_one_row + 10 * 4 * (64 + 1)
+    assert compiled.peak_bytes(rows=1, steps=3) == for_one_row + 2 * 4 * (16 + 1)
+    check_fits(compiled, IOS_SAFARI, rows=1000, steps=100)
+
+
+def test_a_slice_that_does_not_fit_is_refused_with_the_figure(compiled: CompiledProgram) -> None:
+    with pytest.raises(DeviceLimitExceeded, match=str(compiled.peak_bytes(rows=100_000_000, steps=1))):
+        check_fits(compiled, IOS_SAFARI, rows=100_000_000, steps=1)
+    with pytest.raises(DeviceLimitExceeded, match="data buffer 'input0' takes 2560000 bytes"):
+        check_fits(compiled, DeviceLimits(buffer_bytes=2**20, total_bytes=2**30), rows=10_000, steps=1)

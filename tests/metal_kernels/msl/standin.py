@@ -1,0 +1,93 @@
+"""A backend that compiles a program's MSL as C++ and runs it on the CPU."""
+
+import ctypes
+import hashlib
+import re
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from metal_kernels.compiler.compiled import CompiledKernel, CompiledProgram
+from metal_kernels.runtimes.compiled import Array, StepNumbers
+
+INCLUDE = Path(__file__).parent / "include"
+
+
+class MslOnCpu:
+    """The library is built once for a program text and kept in `folder`."""
+
+    def __init__(self, compiled: CompiledProgram, folder: Path) -> None:
+        self._compiled = compiled
+        self._memory: dict[int, Array] = {}
+        library = ctypes.CDLL(str(_library(compiled.kernels, folder)))
+        self._kernels = [getattr(library, f"run_{kernel.name}") for kernel in compiled.kernels]
+
+    def write(self, buffer: int, values: Array) -> None:
+        self._memory[buffer] = values.view(np.uint32).copy()
+
+    def reserve(self, buffer: int, elements: int) -> None:
+        self._memory[buffer] = np.zeros(elements, np.uint32)
+
+    def read(self, buffer: int, elements: int) -> Array:
+        return self._memory[buffer][:elements].copy()
+
+    def run(self, steps: Sequence[StepNumbers]) -> None:
+        for numbers in steps:
+            record = struct.pack("<ffii", numbers.lr, numbers.step, numbers.step_index, 0)
+            for dispatch in self._compiled.dispatches:
+                kernel = self._compiled.kernels[dispatch.kernel]
+                addresses = [self._memory[buffer].ctypes.data for buffer in dispatch.buffers]
+                self._kernels[dispatch.kernel](
+                    (ctypes.c_void_p * len(addresses))(*addresses),
+                    ctypes.c_char_p(record),
+                    (ctypes.c_uint32 * 3)(*kernel.groups),
+                    ctypes.c_uint32(kernel.lanes),
+                )
+            for source, target in self._compiled.copies:
+                self._memory[target][:] = self._memory[source][: len(self._memory[target])]
+
+
+def _library(kernels: Sequence[CompiledKernel], folder: Path) -> Path:
+    source = "#include <metal_stdlib>\n" + "\n".join(_with_driver(kernel) for kernel in kernels)
+    built = folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.so"
+    if not built.exists():
+        text = built.with_suffix(".cpp")
+        text.write_text(source)
+        flags = [
+            "-std=c++20",
+            "-O1",
+            "-fPIC",
+            "-shared",
+            "-ffp-contract=off",
+            "-Wno-attributes",
+            f"-I{INCLUDE}",
+        ]
+        subprocess.run(["g++", *flags, str(text), "-o", str(built)], check=True)
+    return built
+
+
+def _with_driver(kernel: CompiledKernel) -> str:
+    """The kernel in a namespace of its own, and a C function that dispatches it."""
+    signature = re.search(rf"kernel void {kernel.name}\((.*)\) {{", kernel.msl)
+    assert signature is not None
+    arguments = []
+    for position, parameter in enumerate(signature.group(1).split(", ")):
+        if pointer := re.match(r"device (const )?(\w+)\*", parameter):
+            namespace = "metal::" if pointer.group(2).endswith("4") else ""
+            arguments.append(f"({namespace}{pointer.group(2)}*)buffers[{position}]")
+    if kernel.uses_uniforms:
+        arguments.append(f"*(const in_{kernel.name}::Uniforms*)uniforms")
+    has_barrier = "true" if "threadgroup_barrier" in kernel.msl else "false"
+    return f"""
+namespace in_{kernel.name} {{
+{kernel.msl}
+}}
+extern "C" void run_{kernel.name}(void** buffers, const char* uniforms, const uint* groups, uint lanes) {{
+  standin::dispatch(groups, lanes, {has_barrier}, [&](metal::uint3 group, uint index) {{
+    in_{kernel.name}::{kernel.name}({", ".join(arguments)}, group, index);
+  }});
+}}
+"""
