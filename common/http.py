@@ -123,13 +123,14 @@ def api_exception_handler(exc: Exception, context: dict[str, Any]) -> Response |
 
 
 def _first_problem(detail: Any, field: str | None = None) -> tuple[str | None, str]:
-    """The first field and sentence in DRF's nested validation detail."""
+    """The first field in DRF's nested validation detail, and a sentence that names it."""
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
-        return _first_problem(inner, name if field is None else f"{field}.{name}")
+        of_all = name == "non_field_errors"
+        return _first_problem(inner, field if of_all else f"{field}.{name}" if field else str(name))
     if isinstance(detail, list):
         return _first_problem(detail[0], field)
-    return (None if field == "non_field_errors" else field), str(detail)
+    return field, f"{field}: {str(detail)[:1].lower()}{str(detail)[1:]}" if field else str(detail)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -1,6 +1,7 @@
 """Whatever a client asks or sends, the API answers with its usual body."""
 
 import json
+from uuid import uuid4
 
 import pytest
 from rest_framework.test import APIClient
@@ -54,6 +55,26 @@ def test_a_form_of_too_many_fields_is_refused(client):
     form = {f"field{n}": "1" for n in range(2_000)}
     response = client.post("/api/datasets/", form, format="multipart")
     assert (response.status_code, response.json()["code"]) == (413, "request_too_big")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        ({"budget_microusd": "much"}, "budget_microusd", "budget_microusd: a valid integer is required."),
+        ({"model": "mlp"}, "model", 'model: expected a dictionary of items but got type "str".'),
+        ({"dataset": 7.5}, "dataset", "dataset: must be a valid UUID."),
+    ],
+)
+def test_a_wrong_value_gets_one_sentence_that_names_the_field(client, changes, field, message):
+    job = {"dataset": str(uuid4()), "name": "a", "model": {}, "budget_microusd": 1} | changes
+    response = post(client, json.dumps(job).encode())
+    assert response.status_code == 400
+    assert response.json() == {"code": "invalid_input", "message": message, "field": field}
+
+
+def test_a_wrong_list_is_named_without_the_framework_s_words(client):
+    response = client.put("/api/windows/", {"windows": "all night"}, format="json")
+    assert response.json()["field"] == "windows"
 
 
 @pytest.mark.parametrize("query", ["limit=99999999999999999999", "offset=99999999999999999999", "limit=-1"])
