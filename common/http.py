@@ -9,6 +9,7 @@ from typing import Any
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
@@ -108,7 +109,11 @@ def status_of(error: NightshiftError) -> int:
 
 
 def error_body(error: NightshiftError) -> dict[str, Any]:
-    return {"code": error.code, "message": error.message, "field": error.field}
+    return _body(error.code, error.message, error.field)
+
+
+def _body(code: str, message: str, field: str | None = None) -> dict[str, Any]:
+    return {"code": code, "message": message, "field": field}
 
 
 def json_error(error: NightshiftError) -> JsonResponse:
@@ -121,29 +126,48 @@ def api_exception_handler(exc: Exception, context: dict[str, Any]) -> Response |
         return Response(error_body(exc), status=status_of(exc))
     if isinstance(exc, RequestDataTooBig | TooManyFieldsSent | TooManyFilesSent):
         message = "The request has more bytes or fields than are taken. Send less in one request."
-        return Response({"code": "request_too_big", "message": message, "field": None}, status=413)
+        return Response(_body("request_too_big", message), status=413)
     response = exception_handler(exc, context)
     if response is None:
         return None
     if isinstance(exc, exceptions.ValidationError):
         field, message = _first_problem(exc.detail)
-        response.data = {"code": "invalid_input", "message": message, "field": field}
+        response.data = _body("invalid_input", message, field)
     elif isinstance(exc, exceptions.APIException):
-        response.data = {"code": str(exc.get_codes()), "message": str(exc.detail), "field": None}
+        response.data = _body(str(exc.get_codes()), str(exc.detail))
     else:  # Http404 and PermissionDenied of Django itself
         code = "not_found" if response.status_code == 404 else "forbidden"
-        response.data = {"code": code, "message": "There is no such object.", "field": None}
+        response.data = _body(code, "There is no such object.")
     return response
 
 
 def _first_problem(detail: Any, field: str | None = None) -> tuple[str | None, str]:
-    """The first field and sentence in DRF's nested validation detail."""
+    """The first field in DRF's nested validation detail, and a sentence that names it."""
     if isinstance(detail, dict):
         name, inner = next(iter(detail.items()))
-        return _first_problem(inner, name if field is None else f"{field}.{name}")
+        of_all = name == "non_field_errors"
+        return _first_problem(inner, field if of_all else f"{field}.{name}" if field else str(name))
     if isinstance(detail, list):
         return _first_problem(detail[0], field)
-    return (None if field == "non_field_errors" else field), str(detail)
+    return field, f"{field}: {str(detail)[:1].lower()}{str(detail)[1:]}" if field else str(detail)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's `handler404`: a page for people, the usual body for programs."""
+    if _is_for_programs(request):
+        return JsonResponse(_body("not_found", "There is no such address."), status=404)
+    return defaults.page_not_found(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's `handler500`."""
+    if _is_for_programs(request):
+        return JsonResponse(_body("internal", "Our fault: the server failed. Try again later."), status=500)
+    return defaults.server_error(request)
+
+
+def _is_for_programs(request: HttpRequest) -> bool:
+    return request.path.startswith(("/api/", "/blobs/"))
 
 
 class DomainErrorMiddleware:

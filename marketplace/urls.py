@@ -6,6 +6,9 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from marketplace.health import health
 
+handler404 = "common.http.not_found"
+handler500 = "common.http.server_error"
+
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("healthz/", health, name="health"),

@@ -10,18 +10,20 @@ from torch import Tensor, nn
 from marketplace.errors import JobInvalid
 from marketplace.jobs.quote import StepCost
 from marketplace.jobs.tracing import one_trace_at_a_time
-from metal_kernels.errors import CaptureError
+from metal_kernels.errors import CaptureError, ProgramTooLarge
 from metal_kernels.frontend.capture import capture_forward, capture_training_step
 from metal_kernels.frontend.losses import LossSpec
 from metal_kernels.frontend.optimizers import OptimizerSpec
 from metal_kernels.program.cost import program_cost
 from metal_kernels.program.format import program_dumps
+from metal_kernels.program.graph import Program
 from metal_kernels.program.memory import program_memory
 
 log = logging.getLogger(__name__)
 
-# Rows that the server evaluates at once.
+# What the server evaluates at once: so many rows, or fewer of a model that would take more memory than this.
 EVALUATION_BATCH = 256
+MAX_EVALUATION_BYTES = 256 * 1024**2
 # More than any phone's page may take.
 MAX_MEMORY_BYTES = 2 * 1024**3
 
@@ -61,7 +63,6 @@ def programs_capture(
     validation_rows: int,
 ) -> JobPrograms:
     """Raises JobInvalid if the step cannot be captured or needs more memory than a device has."""
-    evaluation_rows = min(validation_rows, EVALUATION_BATCH)
     try:
         with one_trace_at_a_time:
             step = capture_training_step(
@@ -71,7 +72,13 @@ def programs_capture(
                 example_inputs=[inputs.batch(batch_size)],
                 example_target=targets.batch(batch_size),
             )
-            forward = capture_forward(module, example_inputs=[inputs.batch(evaluation_rows)])
+            forward = _forward(module, inputs, rows=min(validation_rows, EVALUATION_BATCH))
+    except ProgramTooLarge as error:
+        raise JobInvalid(
+            f"batch_size: a step of {batch_size} rows of this model is too large for a device. Choose a smaller "
+            "batch or model.",
+            field="batch_size",
+        ) from error
     except CaptureError as error:
         log.exception("a model of the catalogue cannot be captured")
         raise JobInvalid(
@@ -92,3 +99,17 @@ def programs_capture(
         cost=StepCost(flops=cost.flops, moved_bytes=cost.bytes, dispatches=cost.dispatches),
         memory_bytes=memory_bytes,
     )
+
+
+def _forward(module: nn.Module, inputs: RowSpec, *, rows: int) -> Program:
+    """The forward step for `rows` rows, or for fewer where those would take too much of the server's memory."""
+    while True:
+        try:
+            forward = capture_forward(module, example_inputs=[inputs.batch(rows)])
+        except ProgramTooLarge:
+            if rows == 1:
+                raise
+        else:
+            if rows == 1 or program_memory(forward).peak_bytes <= MAX_EVALUATION_BYTES:
+                return forward
+        rows = max(1, rows // 4)

@@ -113,6 +113,14 @@ def test_asking_for_an_unknown_address_tells_nothing(client, ada, mailoutbox):
     assert len(mailoutbox) == 1
 
 
+def test_nobodys_mailbox_is_filled_by_asking_again_and_again(client, ada, mailoutbox):
+    answers = [
+        client.post("/password/reset/", {"email": address}) for address in [ada.email, "ADA@example.org"] * 4
+    ]
+    assert {answer["Location"] for answer in answers} == {"/password/reset/sent/"}
+    assert len(mailoutbox) == 5
+
+
 def test_a_person_who_is_logged_in_is_not_asked_again(client, ada):
     client.force_login(ada)
     assert client.get("/sign-up/")["Location"] == "/home/"

@@ -1,7 +1,9 @@
 """A job from its settings to its run: what is refused, what is held, what is stored."""
 
+import io
 import uuid
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -13,7 +15,7 @@ from blobs.models import BlobHold
 from blobs.selectors import blob_bytes
 from marketplace.catalogue.builder import build
 from marketplace.catalogue.specs import Cnn, Mlp
-from marketplace.datasets.services import dataset_delete
+from marketplace.datasets.services import dataset_delete, dataset_upload
 from marketplace.errors import (
     BudgetTooSmall,
     DatasetNotFound,
@@ -31,6 +33,7 @@ from marketplace.jobs.settings import AdamW, Sgd
 from marketplace.jobs.transitions import TRANSITIONS, job_move
 from marketplace.models import Dataset, Job
 from metal_kernels.program.format import program_loads
+from scheduler.artefacts import batch_rows
 from scheduler.models import Inbox, Run
 from tests.marketplace.cast import (
     USD,
@@ -44,6 +47,7 @@ from tests.marketplace.cast import (
     settings,
     small_gpt,
 )
+from tests.marketplace.files import npz
 
 pytestmark = pytest.mark.django_db
 MAX_BYTES = 10**7
@@ -51,6 +55,10 @@ MAX_BYTES = 10**7
 
 def held_by(job: Job) -> set[str]:
     return set(BlobHold.objects.filter(holder=job.reference).values_list("blob_id", flat=True))
+
+
+def evaluation_rows(job: Job) -> int:
+    return batch_rows(program_loads(blob_bytes(job.forward_sha256, max_bytes=MAX_BYTES)))
 
 
 def test_a_dataset_deleted_while_its_job_is_made_is_not_found(monkeypatch):
@@ -140,6 +148,23 @@ def test_a_step_too_big_for_a_device_is_refused(monkeypatch):
     with pytest.raises(JobInvalid, match="bytes on a device") as caught:
         quoted_job(owner, Dataset.objects.get())
     assert caught.value.field == "batch_size"
+
+
+def test_a_step_beyond_what_a_program_may_hold_is_refused():
+    owner = buyer()
+    data = npz(inputs=np.zeros((4, 1, 512, 512), np.uint8), targets=np.arange(4) % 2)
+    photos, _ = dataset_upload(owner=owner, name="photos", file=io.BytesIO(data), file_name="p.npz")
+    with pytest.raises(JobInvalid, match="too large for a device") as caught:
+        quoted_job(owner, photos, model=Cnn(image=(1, 512, 512), channels=(512,)), batch_size=3)
+    assert caught.value.field == "batch_size"
+
+
+def test_a_model_of_much_memory_is_evaluated_by_few_rows_at_once(monkeypatch):
+    owner = buyer()
+    usual = evaluation_rows(quoted_job(owner))
+    monkeypatch.setattr(programs, "MAX_EVALUATION_BYTES", 1)
+    assert usual > 1
+    assert evaluation_rows(quoted_job(owner, Dataset.objects.get())) == 1
 
 
 def test_someone_elses_dataset_makes_no_job():
