@@ -130,6 +130,8 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 # A worker takes a task when it can begin it, so that none waits behind a long one while another worker is free.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# torch keeps a little of each model it exports; a process that is replaced now and then gives that back.
+CELERY_WORKER_MAX_TASKS_PER_CHILD = 1_000
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False  # LOGGING below says how to log, here as everywhere
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = "UTC"
