@@ -16,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from common.wake import channel_layer
 from marketplace.asgi import application
+from marketplace.body_bound import bodies_bound
 from marketplace.loops import run_loops
 from scheduler.fleet import SERVER_GROUP
 from worker_protocol.wire.limits import MAX_FRAME_BYTES
@@ -50,6 +51,7 @@ class Command(BaseCommand):
 
     def _start(self, server: Server) -> None:
         """Start the loops beside the server; should they ever end, the process ends, to be started anew."""
+        bodies_bound(server)
         event_loop = asyncio.get_event_loop()
         loops = event_loop.create_task(run_loops())
         loops.add_done_callback(lambda _: server.stop())
