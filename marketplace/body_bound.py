@@ -13,11 +13,13 @@ from twisted.internet.interfaces import IAddress
 
 # Beside the file of the largest upload: a form's other fields and its boundaries.
 FORM_BYTES = 64 * 1024
+# Any: daphne and Twisted type their classes in part only, and some of it wrongly.
+_WebRequest: Any = WebRequest
 
 
 def bodies_bound(server: Server) -> None:
     """Have a listening server bound every body; WebSockets, which have bounds of their own, stay as they are."""
-    factory = server.http_factory
+    factory: Any = server.http_factory
     build = factory.buildProtocol
 
     def build_bounded(address: IAddress) -> Any:
@@ -28,7 +30,7 @@ def bodies_bound(server: Server) -> None:
     factory.buildProtocol = build_bounded
 
 
-class BoundedRequest(WebRequest):  # type: ignore[misc] - daphne has no types
+class BoundedRequest(_WebRequest):  # type: ignore[misc]
     """One request, its body bounded by its declared length and by what really comes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -20,6 +20,7 @@ def arrivals(monkeypatch, settings) -> list[int]:
     sizes: list[int] = []
 
     def process(request: WebRequest) -> None:
+        assert request.content is not None
         sizes.append(len(request.content.read()))
         request.content.close()
 
@@ -37,7 +38,7 @@ def answer_to(request: bytes) -> bytes:
     protocol = server.http_factory.buildProtocol(transport.getPeer())
     protocol.makeConnection(transport)
     protocol.dataReceived(request)
-    return transport.value()
+    return bytes(transport.value())
 
 
 def with_length(size_bytes: int) -> bytes:

@@ -21,7 +21,7 @@ def client() -> APIClient:
 
 
 def post(client: APIClient, body: bytes):
-    return client.generic("POST", "/api/jobs/", body, content_type="application/json")
+    return client.post("/api/jobs/", body, content_type="application/json")
 
 
 @pytest.mark.parametrize(
