@@ -17,6 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from common.wake import channel_layer
 from marketplace.asgi import application
+from marketplace.body_bound import bodies_bound
 from marketplace.loops import run_loops
 from scheduler.fleet import SERVER_GROUP
 from worker_protocol.wire.limits import MAX_FRAME_BYTES
@@ -55,6 +56,7 @@ class Command(BaseCommand):
 
 def _start(server: Server, loops: Coroutine[Any, Any, None]) -> None:
     """Start the loops beside the server; should they ever end, the process ends, to be started anew."""
+    bodies_bound(server)
     event_loop = asyncio.get_event_loop()
     running = event_loop.create_task(loops)
     running.add_done_callback(lambda _: server.stop())
