@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-EPOCHS = 40
+EPOCHS = 24
 
 
 def test_a_job_outlives_every_kind_of_process_and_is_paid_once(production: World[ProductionSite]):
