@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.shards import Shard, shard
 from tests.chromium import WEBGPU_FLAGS, Chromium, ChromiumMissing, browser
 from tests.static_site import static_site
 
@@ -42,3 +43,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def mlp(page: Page) -> Shard:
+    return shard("mlp", page.files)
+
+
+@pytest.fixture(scope="session", params=["mlp", "cnn", "gpt"])
+def any_shard(request: pytest.FixtureRequest, page: Page) -> Shard:
+    return shard(request.param, page.files)

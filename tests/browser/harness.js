@@ -77,8 +77,8 @@ globalThis.harness = {
     try {
       const machine = await trainer(gpu, name);
       const heard = [];
-      const work = { ...(await shard(name, task)), onStep: (done) => heard.push(done) };
-      const first = await machine.train(work);
+      const work = await shard(name, task);
+      const first = await machine.train({ ...work, onStep: (done) => heard.push(done) });
       const again = await machine.train(work);
       const { params, losses, gpuUs } = first;
       return {

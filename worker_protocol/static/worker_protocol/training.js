@@ -35,8 +35,8 @@ export class ShardTrainer {
   async train({ params, slice, steps, seed, learningRate, signal, onStep }) {
     const data = this.#checkedSlice(slice);
     const rows = data.get("target").shape[0];
-    const order = samplesOrder({ rows, batch: this.#compiled.batch, steps, seed });
     checkFits(this.#compiled, this.#gpu.limits, { rows, steps });
+    const order = samplesOrder({ rows, batch: this.#compiled.batch, steps, seed });
     const written = this.#contents({ state: this.#checkedState(params), data, order });
     await this.#gpu.accepted(() => {
       this.#compiled.buffers.forEach((buffer, position) => {
