@@ -2,13 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser.shards import Shard, shard
+from tests.browser.shards import CASES, Shard, shard
 from tests.chromium import WEBGPU_FLAGS, Chromium, ChromiumMissing, browser
 from tests.static_site import static_site
 
@@ -46,10 +47,16 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def mlp(page: Page) -> Shard:
-    return shard("mlp", page.files)
+def shard_of(page: Page) -> Callable[[str], Shard]:
+    """Shards by their case's name; each is captured and compiled once."""
+    return cache(lambda name: shard(name, page.files))
 
 
-@pytest.fixture(scope="session", params=["mlp", "cnn", "gpt"])
-def any_shard(request: pytest.FixtureRequest, page: Page) -> Shard:
-    return shard(request.param, page.files)
+@pytest.fixture
+def mlp(shard_of: Callable[[str], Shard]) -> Shard:
+    return shard_of("mlp")
+
+
+@pytest.fixture(params=CASES)
+def any_shard(request: pytest.FixtureRequest, shard_of: Callable[[str], Shard]) -> Shard:
+    return shard_of(request.param)
