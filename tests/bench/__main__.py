@@ -7,7 +7,7 @@ import sys
 
 from tests.bench.rows import publish
 
-SUITES = ("training", "kernels")
+SUITES = ("training", "kernels", "browser")
 
 
 def main(wanted: list[str]) -> int:
