@@ -32,7 +32,7 @@ PEERS: Final = FOLDER.parent / "peers"
 POLICY: Final = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'"
 """The peers make code while they run."""
 
-ROUNDS: Final = 3
+ROUNDS: Final = 2
 PAGE_S: Final = 300
 
 
@@ -46,9 +46,9 @@ class Contest:
 
 
 CONTESTS: Final = (
-    Contest("MLP", 20, {"jaxjs": "ratio <= 0.8", "tfjs": None}),
-    Contest("CNN", 5, {"jaxjs": "ratio <= 0.35", "tfjs": None}),
-    Contest("GPT", 5, {"jaxjs": "ratio < 1"}),
+    Contest("MLP", 10, {"jaxjs": "ratio <= 0.8", "tfjs": None}),
+    Contest("CNN", 3, {"jaxjs": "ratio <= 0.35", "tfjs": None}),
+    Contest("GPT", 2, {"jaxjs": "ratio < 1"}),
 )
 SUBJECT: Final = {subject.name: replace(subject, optimizer=Sgd(momentum=0.9)) for subject in SUBJECTS}
 

@@ -80,7 +80,9 @@ def shard(name: str, folder: Path) -> Shard:
         example_target=target[:BATCH],
     )
     zeros = optimizer_zeros(program)
-    params = {key: tensor.clone() for key, tensor in initial_state(module, program).items() if key not in zeros}
+    params = {
+        key: tensor.clone() for key, tensor in initial_state(module, program).items() if key not in zeros
+    }
     compiled = compile_program(program, device="cpu").compiled
     (folder / f"{name}.program").write_bytes(compiled_dumps(program, {"cpu": compiled}))
     (folder / f"{name}.params").write_bytes(tensorfile_dumps(params))
