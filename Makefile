@@ -28,6 +28,7 @@ serve: setup  ## run the site with an in-process fleet manager on http://127.0.0
 	$(BIN)/python manage.py serve
 
 test: setup  ## run every test (T="-k words" to choose)
+	@sh tests/install_chromium.sh
 	$(BIN)/python -m pytest $(T)
 
 style: setup  ## lint, formatting and the direction of imports

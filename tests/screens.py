@@ -5,30 +5,22 @@ blocked script, a failed request) and any page that is wider than its window is 
 Needs Chromium.
 """
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-from websockets.sync.client import ClientConnection, connect
+from tests.chromium import Chromium, browser
 
 OUT = Path("var/screens")
 SIZES = {"phone": (390, 844), "desktop": (1440, 900)}
-FLAGS = [
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
-]  # fmt: skip
 WRONG_JOB = """
     const form = document.querySelector("main form");
     form.sgd_learning_rate.value = -1;
@@ -49,12 +41,12 @@ def main() -> int:
         shots = seed()
         shutil.rmtree(OUT, ignore_errors=True)
         OUT.mkdir(parents=True)
-        with site() as address, browser(Path(folder) / "profile") as chromium:
+        with site() as address, browser(Path(folder) / "profile", flags=["--disable-gpu"]) as chromium:
             complaints = [
                 f"{shot.name} ({look}): {complaint}"
                 for shot in shots
                 for look in ("phone", "desktop", "dark")
-                for complaint in chromium.take(address, shot, look)
+                for complaint in take(chromium, address, shot, look)
             ]
     print("\n".join(complaints) or f"{len(shots)} pages in {OUT}, no complaints")
     return 1 if complaints else 0
@@ -152,100 +144,41 @@ def site() -> Iterator[str]:
         server.shutdown()
 
 
-class Chromium:
-    """A page of a browser, driven over the DevTools protocol."""
-
-    def __init__(self, socket: ClientConnection) -> None:
-        self._socket = socket
-        self._numbers = count(1)
-        self._events: list[dict[str, Any]] = []
-        for domain in ("Page", "Network", "Runtime", "Log"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, **params: Any) -> Any:
-        number = next(self._numbers)
-        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
-        while True:
-            message = json.loads(self._socket.recv(timeout=30))
-            if message.get("id") == number:
-                if "error" in message:
-                    raise RuntimeError(f"{method}: {message['error']}")
-                return message["result"]
-            self._events.append(message)
-
-    def take(self, address: str, shot: Shot, look: str) -> list[str]:
-        """Save a picture of the whole page; returns what is wrong with it."""
-        width, height = SIZES.get(look, SIZES["desktop"])
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if look == "dark" else "light"}
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": look == "phone"}
-        self.call("Emulation.setDeviceMetricsOverride", **metrics)
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
-        self.call("Network.clearBrowserCookies")
-        if shot.session_key:
-            self.call("Network.setCookie", name="sessionid", value=shot.session_key, url=address)
-        self._events.clear()
-        self._load("Page.navigate", url=f"{address}{shot.path}")
-        if shot.act:
-            self._load("Runtime.evaluate", expression=shot.act)
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": width, "height": max(height, size["height"]), "scale": 1}
-        picture = self.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
-        (OUT / f"{shot.name}-{look}.png").write_bytes(b64decode(picture["data"]))
-        too_wide = [f"{size['width']:.0f} px wide in a window of {width} px"] if size["width"] > width else []
-        return too_wide + self._complaints(shot.status)
-
-    def _load(self, method: str, **params: Any) -> None:
-        """Do what makes the page load anew, and wait until it has."""
-        before = self._count("Page.loadEventFired")
-        self.call(method, **params)
-        while self._count("Page.loadEventFired") == before:
-            self._events.append(json.loads(self._socket.recv(timeout=30)))
-
-    def _count(self, event: str) -> int:
-        return sum(message.get("method") == event for message in self._events)
-
-    def _complaints(self, status: int) -> list[str]:
-        """What failed since the events were cleared; the page itself answers with `status`."""
-        found = []
-        for message in self._events:
-            params = message.get("params", {})
-            match message.get("method"):
-                case "Log.entryAdded" if params["entry"]["source"] != "network":
-                    found.append(params["entry"]["text"])
-                case "Runtime.exceptionThrown":
-                    found.append(params["exceptionDetails"]["text"])
-                case "Network.responseReceived" if params["response"]["status"] not in (200, status):
-                    found.append(f"{params['response']['status']} {params['response']['url']}")
-        return found
+def take(chromium: Chromium, address: str, shot: Shot, look: str) -> list[str]:
+    """Save a picture of the whole page; returns what is wrong with it."""
+    width, height = SIZES.get(look, SIZES["desktop"])
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if look == "dark" else "light"}
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": look == "phone"}
+    chromium.call("Emulation.setDeviceMetricsOverride", **metrics)
+    chromium.call("Emulation.setEmulatedMedia", features=[scheme])
+    chromium.call("Network.clearBrowserCookies")
+    if shot.session_key:
+        chromium.call("Network.setCookie", name="sessionid", value=shot.session_key, url=address)
+    chromium.events.clear()
+    chromium.navigate(f"{address}{shot.path}")
+    if shot.act:
+        chromium.load("Runtime.evaluate", expression=shot.act)
+    size = chromium.call("Page.getLayoutMetrics")["cssContentSize"]
+    clip = {"x": 0, "y": 0, "width": width, "height": max(height, size["height"]), "scale": 1}
+    picture = chromium.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
+    (OUT / f"{shot.name}-{look}.png").write_bytes(b64decode(picture["data"]))
+    too_wide = [f"{size['width']:.0f} px wide in a window of {width} px"] if size["width"] > width else []
+    return too_wide + _complaints(chromium.events, shot.status)
 
 
-@contextmanager
-def browser(profile: Path) -> Iterator[Chromium]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        sys.exit("tests.screens needs Chromium: apt-get install chromium")
-    command = [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            with connect(page_socket(profile), max_size=None) as socket:
-                yield Chromium(socket)
-        finally:
-            process.terminate()
-
-
-def page_socket(profile: Path) -> str:
-    """The DevTools address of the browser's first page, once it has one."""
-    import httpx
-
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            port = (profile / "DevToolsActivePort").read_text().split("\n")[0]
-            targets = httpx.get(f"http://127.0.0.1:{port}/json/list").json()
-            return str(next(target for target in targets if target["type"] == "page")["webSocketDebuggerUrl"])
-        except (OSError, httpx.HTTPError, StopIteration):
-            time.sleep(0.1)
-    raise TimeoutError("Chromium did not start within 30 s")
+def _complaints(events: list[dict[str, Any]], status: int) -> list[str]:
+    """What failed during the events; the page itself answers with `status`."""
+    found = []
+    for message in events:
+        params = message.get("params", {})
+        match message.get("method"):
+            case "Log.entryAdded" if params["entry"]["source"] != "network":
+                found.append(params["entry"]["text"])
+            case "Runtime.exceptionThrown":
+                found.append(params["exceptionDetails"]["text"])
+            case "Network.responseReceived" if params["response"]["status"] not in (200, status):
+                found.append(f"{params['response']['status']} {params['response']['url']}")
+    return found
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Kernels of rows groups: element-wise work, reductions, softmax, norms.
 
 Three ways to share the work out: a lane for each element where nothing is reduced; a lane for each row where rows
-are short; a workgroup for each row otherwise, whose lanes combine their parts in workgroup memory. Rows whose part
-for one lane is small are unrolled, so every element is loaded once for all the passes over the row.
+are short, or many on a processor; a workgroup for each row otherwise, whose lanes combine their parts in workgroup
+memory. Rows whose part for one lane is small are unrolled, so every element is loaded once for all the passes over
+the row.
 """
 
 from dataclasses import dataclass
@@ -15,11 +16,14 @@ from metal_kernels.ir.spec import MAX_GROUPS
 from metal_kernels.passes.bind import Binder, KernelDraft
 from metal_kernels.passes.emit import Emitter, neutral, workgroup_combine
 from metal_kernels.passes.group import Group, domain_of
+from metal_kernels.passes.tiles import DeviceClass
 
 ELEMENT_LANES: Final = 64
 ROW_LANES: Final = 64
 SHORT_ROW: Final = 32
 """Up to this length one lane does a whole row."""
+MANY_ROWS: Final = 64
+"""On a software adapter each barrier costs more than a row's work: from here on lanes do not share rows there."""
 UNROLLED: Final = 8
 """The most elements of a row that one lane keeps in locals."""
 
@@ -34,9 +38,9 @@ class _Shape:
     width: int
 
     @classmethod
-    def of(cls, group: Group) -> "_Shape":
+    def of(cls, group: Group, device: DeviceClass) -> "_Shape":
         rows, columns = group.rows, group.elements // max(group.rows, 1)
-        if columns <= SHORT_ROW:
+        if columns <= SHORT_ROW or (device == "cpu" and rows >= MANY_ROWS):
             return cls(rows, columns, ELEMENT_LANES if columns == 1 else ROW_LANES, 1)
         lanes = 32
         while lanes < 256 and lanes * 4 < columns:
@@ -54,8 +58,8 @@ class _Shape:
         return ceil(self.columns / self.width)
 
 
-def rows_kernel(group: Group, stored: list[Tensor], binder: Binder) -> KernelDraft:
-    shape = _Shape.of(group)
+def rows_kernel(group: Group, stored: list[Tensor], binder: Binder, device: DeviceClass) -> KernelDraft:
+    shape = _Shape.of(group, device)
     emit = Emitter(shape.groups, shape.lanes)
     _RowsWriter(group, shape, emit, binder).write(stored)
     return KernelDraft(

@@ -1,9 +1,8 @@
 """From groups to kernels and an order of dispatches. Equal kernels are written once."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from metal_kernels.ir.expr import Expr, Tensor, index_var, nodes, reads, substitute, unflatten
 from metal_kernels.ir.kernel import Kernel
@@ -17,9 +16,6 @@ from metal_kernels.passes.group import Group, domain_of, group, stored_members
 from metal_kernels.passes.rows import rows_kernel
 from metal_kernels.passes.tiles import DeviceClass, Tile, tile_for
 from metal_kernels.passes.vectorise import expressions, vectorise
-
-ChooseTile: TypeAlias = Callable[[tuple[int, int, int, int]], Tile]
-"""The tile for a product of extents (b, m, n, k)."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ def schedule(
     dispatches = []
     for index in order:
         binder = Binder(groups[index], in_place)
-        kernel = _kernel(groups[index], stored[index], binder, lambda each: tile or tile_for(device, each))
+        kernel = _kernel(groups[index], stored[index], binder, device, tile)
         kernel = kernels.setdefault(kernel.name, kernel)
         dispatches.append(Dispatch(kernel, tuple(binder.tensors)))
     return Schedule(dispatches, in_place)
@@ -67,8 +63,10 @@ def _binding_counts(program: LoopProgram, groups: list[Group]) -> list[int]:
     return counts
 
 
-def _kernel(one: Group, stored: list[Tensor], binder: Binder, choose: ChooseTile) -> Kernel:
-    draft = _draft(one, stored, binder, choose)
+def _kernel(
+    one: Group, stored: list[Tensor], binder: Binder, device: DeviceClass, tile: Tile | None
+) -> Kernel:
+    draft = _draft(one, stored, binder, device, tile)
     kernel = Kernel(
         "", binder.buffers(), _uniforms(draft), draft.shared, draft.lanes, draft.groups, draft.body
     )
@@ -79,11 +77,13 @@ def _kernel(one: Group, stored: list[Tensor], binder: Binder, choose: ChooseTile
     return kernel
 
 
-def _draft(one: Group, stored: list[Tensor], binder: Binder, choose: ChooseTile) -> KernelDraft:
+def _draft(
+    one: Group, stored: list[Tensor], binder: Binder, device: DeviceClass, tile: Tile | None
+) -> KernelDraft:
     contract = one.contract
     if contract is None:
-        return rows_kernel(one, stored, binder)
-    return contraction_kernel(one, stored, binder, choose(contract.extents))
+        return rows_kernel(one, stored, binder, device)
+    return contraction_kernel(one, stored, binder, tile or tile_for(device, contract.extents))
 
 
 def _uniforms(draft: KernelDraft) -> tuple[tuple[str, Scalar], ...]:

@@ -7,7 +7,7 @@ import sys
 
 from tests.bench.rows import publish
 
-SUITES = ("training", "kernels", "money")
+SUITES = ("training", "kernels", "browser", "money")
 
 
 def main(wanted: list[str]) -> int:

@@ -1,0 +1,97 @@
+"""A shard of each model that is trained in the browser: its files, and what the reference runtime makes of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from metal_kernels.batches import samples_order
+from metal_kernels.compiler.compile import compile_program
+from metal_kernels.compiler.format import compiled_dumps
+from metal_kernels.frontend.capture import capture_training_step
+from metal_kernels.frontend.optimizers import AdamW, OptimizerSpec, Sgd
+from metal_kernels.program.graph import Program
+from metal_kernels.runtimes.reference import ReferenceRuntime, initial_state, optimizer_zeros
+from metal_kernels.tensorfile import tensorfile_dumps
+from tests.metal_kernels.models import Cnn, Gpt, Mlp
+
+STEPS: Final = 20
+ROWS: Final = 40
+BATCH: Final = 8
+SEED: Final = 2**40 + 7
+LEARNING_RATE: Final = 0.02
+
+
+@dataclass(frozen=True)
+class Case:
+    """Biases whose true gradient is zero are left out: an optimizer turns their rounding noise into steps."""
+
+    module: Callable[[], nn.Module]
+    inputs: Callable[[], Tensor]
+    target: Callable[[], Tensor]
+    optimizer: OptimizerSpec
+
+
+CASES: Final = {
+    "mlp": Case(Mlp, lambda: torch.randn(ROWS, 64), lambda: torch.randint(10, (ROWS,)), Sgd(momentum=0.9)),
+    "cnn": Case(
+        lambda: Cnn(bias=False),
+        lambda: torch.randn(ROWS, 1, 8, 8),
+        lambda: torch.randint(10, (ROWS,)),
+        Sgd(momentum=0.9, nesterov=True, weight_decay=0.01),
+    ),
+    "gpt": Case(
+        lambda: Gpt(bias=False),
+        lambda: torch.randint(17, (ROWS, 8)),
+        lambda: torch.randint(17, (ROWS, 8)),
+        AdamW(weight_decay=0.1),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Shard:
+    """`trained` and `losses` are the reference runtime's."""
+
+    name: str
+    program: Program
+    params: dict[str, Tensor]
+    trained: dict[str, Tensor]
+    losses: list[float]
+
+    @property
+    def task(self) -> dict[str, Any]:
+        return {"steps": STEPS, "seed": SEED, "learningRate": LEARNING_RATE}
+
+
+def shard(name: str, folder: Path) -> Shard:
+    """Capture, compile and train a case, and leave its files in `folder`."""
+    torch.manual_seed(0)
+    case = CASES[name]
+    module, inputs, target = case.module(), case.inputs(), case.target()
+    program = capture_training_step(
+        module,
+        loss="cross_entropy",
+        optimizer=case.optimizer,
+        example_inputs=[inputs[:BATCH]],
+        example_target=target[:BATCH],
+    )
+    zeros = optimizer_zeros(program)
+    params = {
+        key: tensor.clone() for key, tensor in initial_state(module, program).items() if key not in zeros
+    }
+    compiled = compile_program(program, device="cpu").compiled
+    (folder / f"{name}.program").write_bytes(compiled_dumps(program, {"cpu": compiled}))
+    (folder / f"{name}.params").write_bytes(tensorfile_dumps(params))
+    (folder / f"{name}.slice").write_bytes(tensorfile_dumps({"inputs": inputs, "targets": target}))
+    runtime, state, losses = ReferenceRuntime(program), {**params, **zeros}, []
+    order = samples_order(rows=ROWS, batch=BATCH, steps=STEPS, seed=SEED)
+    for step, rows in enumerate(order, start=1):
+        state, loss = runtime.step(
+            state, inputs=(inputs[rows],), target=target[rows], lr=LEARNING_RATE, step=step
+        )
+        losses.append(loss.item())
+    return Shard(name, program, params, {key: state[key] for key in params}, losses)

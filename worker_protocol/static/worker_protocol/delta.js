@@ -1,0 +1,68 @@
+// How far the local steps of a shard moved the model, about one byte per parameter: "Delta" in docs/programs.md.
+
+import { DeltaNameMismatch, DeltaNotFinite, DeltaShapeMismatch } from "./errors.js";
+import { tensorfileDumps } from "./tensorfile.js";
+
+const BLOCK = 256;
+const LARGEST = 127;
+
+// The file of `changed - base`, Maps of tensors with the same names, shapes and dtypes.
+export function deltaEncode(base, changed) {
+  checkNames(base, changed);
+  const stored = new Map();
+  for (const [name, old] of base) {
+    const tensor = changed.get(name);
+    if (tensor.dtype !== old.dtype || String(tensor.shape) !== String(old.shape)) {
+      throw new DeltaShapeMismatch(
+        `Tensor '${name}' is ${tensor.dtype} [${tensor.shape}] but started as ${old.dtype} [${old.shape}].`, name);
+    }
+    if (old.dtype === "float32") {
+      const { steps, scales } = quantise(difference(name, old.data, tensor.data));
+      stored.set(`int8/${name}`, { dtype: "int8", shape: old.shape, data: steps });
+      stored.set(`scales/${name}`, { dtype: "float32", shape: [scales.length], data: scales });
+    } else {
+      const data = BigInt64Array.from(tensor.data, (value, place) => BigInt(value) - BigInt(old.data[place]));
+      stored.set(`exact/${name}`, { dtype: "int64", shape: old.shape, data });
+    }
+  }
+  return tensorfileDumps(stored, { format: "nightshift.delta", version: "1" });
+}
+
+function checkNames(base, changed) {
+  const missing = [...base.keys()].find((name) => !changed.has(name));
+  if (missing !== undefined) throw new DeltaNameMismatch(`The tensor '${missing}' is missing.`, missing);
+  const unexpected = [...changed.keys()].find((name) => !base.has(name));
+  if (unexpected !== undefined) throw new DeltaNameMismatch(`The tensor '${unexpected}' is not the model's.`, unexpected);
+}
+
+function difference(name, old, changed) {
+  const values = changed.map((value, place) => value - old[place]);
+  if (!values.every(Number.isFinite)) throw new DeltaNotFinite(`Tensor '${name}' has NaN or infinite values.`, name);
+  return values;
+}
+
+// Of each block: a scale, its largest magnitude / 127, and the values in units of it, rounded half to even.
+function quantise(values) {
+  const steps = new Int8Array(values.length);
+  const scales = new Float32Array(Math.ceil(values.length / BLOCK));
+  for (let block = 0; block < scales.length; block += 1) {
+    const end = Math.min((block + 1) * BLOCK, values.length);
+    let largest = 0;
+    for (let place = block * BLOCK; place < end; place += 1) largest = Math.max(largest, Math.abs(values[place]));
+    scales[block] = largest / LARGEST;
+    // A scale of 0 also stands for magnitudes too small for a float32 scale.
+    if (scales[block] === 0) continue;
+    for (let place = block * BLOCK; place < end; place += 1) {
+      const units = roundHalfToEven(Math.fround(values[place] / scales[block]));
+      steps[place] = Math.max(-LARGEST, Math.min(LARGEST, units));
+    }
+  }
+  return { steps, scales };
+}
+
+function roundHalfToEven(value) {
+  const floor = Math.floor(value);
+  const above = value - floor;
+  if (above !== 0.5) return above < 0.5 ? floor : floor + 1;
+  return floor % 2 === 0 ? floor : floor + 1;
+}
