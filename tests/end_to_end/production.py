@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, LiteralString
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx
@@ -108,6 +109,13 @@ class ProductionSite:
     def kill_children(self, name: str) -> None:
         for child in psutil.Process(self.processes[name].pid).children():
             child.kill()
+
+    def has_busy_children(self, name: str) -> bool:
+        """Whether a worker's child does a task: only then is it connected to the database."""
+        port = urlsplit(self.servers["NIGHTSHIFT_DATABASE_URL"]).port
+        children = psutil.Process(self.processes[name].pid).children()
+        peers = [connection.raddr for child in children for connection in child.net_connections()]
+        return any(peer and peer.port == port for peer in peers)
 
     def query(self, statement: LiteralString) -> list[Any]:
         """The first column of what a statement finds in the site's database."""

@@ -64,7 +64,7 @@ def freeze_amid_aggregation(production: World[ProductionSite]) -> None:
             return False
         site.freeze("worker-1")
         time.sleep(0.2)  # for an outer step that was just finished to be heard of
-        if is_aggregating():
+        if is_aggregating() and site.has_busy_children("worker-1"):
             return True
         site.thaw("worker-1")
         return False
