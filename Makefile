@@ -17,7 +17,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	  { echo "Nightshift needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[demo,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[demo,dev,gpu]'
 	@touch $@
 
 demo: setup  ## train the digits job on three device processes and show what happened
@@ -27,9 +27,14 @@ serve: setup  ## run the site with an in-process fleet manager on http://127.0.0
 	$(BIN)/python manage.py migrate --verbosity 0
 	$(BIN)/python manage.py serve
 
-test: setup  ## run every test (T="-k words" to choose)
-	@sh tests/install_chromium.sh
+test: setup  ## run every test, those that start whole sites by themselves at the end (T="-k words" to choose)
+	@sh tests/install_programs.sh
+ifeq ($(T),)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not end_to_end"
+	$(BIN)/python -m pytest -m end_to_end
+else
 	$(BIN)/python -m pytest $(T)
+endif
 
 style: setup  ## lint, formatting and the direction of imports
 	$(BIN)/ruff check .

@@ -96,7 +96,7 @@ def chromium_program() -> str:
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        raise ChromiumMissing("This needs Chromium: sh tests/install_chromium.sh says how to get it.")
+        raise ChromiumMissing("This needs Chromium: sh tests/install_programs.sh says how to get it.")
     return found
 
 
