@@ -26,10 +26,12 @@ async function outcome(work) {
 }
 
 function described(tensors) {
-  return new Map(Object.entries(tensors).map(([name, { dtype, shape, values }]) => {
-    const data = ARRAYS[dtype].from(values, dtype === "int64" ? BigInt : Number);
-    return [name, { dtype, shape, data }];
-  }));
+  return new Map(
+    Object.entries(tensors).map(([name, { dtype, shape, values }]) => {
+      const data = ARRAYS[dtype].from(values, dtype === "int64" ? BigInt : Number);
+      return [name, { dtype, shape, data }];
+    }),
+  );
 }
 
 async function trainer(gpu, name) {
@@ -39,7 +41,11 @@ async function trainer(gpu, name) {
 async function shard(name, { steps, seed, learningRate }) {
   const [params, slice] = await Promise.all([fetched(`${name}.params`), fetched(`${name}.slice`)]);
   return {
-    params: tensorfileLoads(params).tensors, slice: tensorfileLoads(slice).tensors, steps, seed, learningRate,
+    params: tensorfileLoads(params).tensors,
+    slice: tensorfileLoads(slice).tensors,
+    steps,
+    seed,
+    learningRate,
   };
 }
 
@@ -48,15 +54,17 @@ globalThis.harness = {
 
   delta: ({ base, changed }) => outcome(() => toBase64(deltaEncode(described(base), described(changed)))),
 
-  rewritten: (file) => outcome(() => {
-    const { tensors, metadata } = tensorfileLoads(fromBase64(file));
-    return toBase64(tensorfileDumps(tensors, Object.fromEntries(metadata)));
-  }),
+  rewritten: (file) =>
+    outcome(() => {
+      const { tensors, metadata } = tensorfileLoads(fromBase64(file));
+      return toBase64(tensorfileDumps(tensors, Object.fromEntries(metadata)));
+    }),
 
-  loaded: (file, deviceClass, expectedSha256 = null) => outcome(async () => {
-    const compiled = await compiledLoads(fromBase64(file), deviceClass, { expectedSha256 });
-    return { kernels: compiled.kernels.length, dispatches: compiled.dispatches.length };
-  }),
+  loaded: (file, deviceClass, expectedSha256 = null) =>
+    outcome(async () => {
+      const compiled = await compiledLoads(fromBase64(file), deviceClass, { expectedSha256 });
+      return { kernels: compiled.kernels.length, dispatches: compiled.dispatches.length };
+    }),
 
   // The ends of submissions when dispatch p takes `times[p]` ms, through `steps` steps.
   submissions: (times, steps) => {
@@ -72,23 +80,28 @@ globalThis.harness = {
     return ends;
   },
 
-  train: (name, task) => outcome(async () => {
-    const gpu = await openGpu();
-    try {
-      const machine = await trainer(gpu, name);
-      const heard = [];
-      const work = await shard(name, task);
-      const first = await machine.train({ ...work, onStep: (done) => heard.push(done) });
-      const again = await machine.train(work);
-      const { params, losses, gpuUs } = first;
-      return {
-        losses, gpuUs, heard, repeated: again.losses, trained: toBase64(tensorfileDumps(params)),
-        delta: toBase64(deltaEncode(work.params, params)),
-      };
-    } finally {
-      gpu.close();
-    }
-  }),
+  train: (name, task) =>
+    outcome(async () => {
+      const gpu = await openGpu();
+      try {
+        const machine = await trainer(gpu, name);
+        const heard = [];
+        const work = await shard(name, task);
+        const first = await machine.train({ ...work, onStep: (done) => heard.push(done) });
+        const again = await machine.train(work);
+        const { params, losses, gpuUs } = first;
+        return {
+          losses,
+          gpuUs,
+          heard,
+          repeated: again.losses,
+          trained: toBase64(tensorfileDumps(params)),
+          delta: toBase64(deltaEncode(work.params, params)),
+        };
+      } finally {
+        gpu.close();
+      }
+    }),
 
   trainStopped: async (name, task) => {
     const gpu = await openGpu();
@@ -100,7 +113,10 @@ globalThis.harness = {
       if (done > 0) stop.abort();
     };
     const work = { ...(await shard(name, task)), signal: stop.signal, onStep };
-    const reason = await machine.train(work).then(() => null, (error) => error.name);
+    const reason = await machine.train(work).then(
+      () => null,
+      (error) => error.name,
+    );
     gpu.close();
     return { reason, lastStep };
   },
@@ -117,28 +133,33 @@ globalThis.harness = {
     return { ...lost, losses };
   },
 
-  trainWith: (name, task, changes) => outcome(async () => {
-    const gpu = await openGpu();
-    try {
-      const work = await shard(name, task);
-      for (const [part, tensors] of Object.entries(changes)) {
-        for (const [key, tensor] of described(tensors)) work[part].set(key, tensor);
+  trainWith: (name, task, changes) =>
+    outcome(async () => {
+      const gpu = await openGpu();
+      try {
+        const work = await shard(name, task);
+        for (const [part, tensors] of Object.entries(changes)) {
+          for (const [key, tensor] of described(tensors)) work[part].set(key, tensor);
+        }
+        return (await (await trainer(gpu, name)).train(work)).losses;
+      } finally {
+        gpu.close();
       }
-      return (await (await trainer(gpu, name)).train(work)).losses;
-    } finally {
-      gpu.close();
-    }
-  }),
+    }),
 
   // A valid file whose first kernel is not WGSL.
-  brokenKernel: (name, wgsl) => outcome(async () => {
-    const compiled = await compiledLoads(await fetched(`${name}.program`), "cpu");
-    const gpu = await openGpu();
-    try {
-      await Executor.create(gpu, { ...compiled, kernels: [{ ...compiled.kernels[0], wgsl }, ...compiled.kernels.slice(1)] });
-      return null;
-    } finally {
-      gpu.close();
-    }
-  }),
+  brokenKernel: (name, wgsl) =>
+    outcome(async () => {
+      const compiled = await compiledLoads(await fetched(`${name}.program`), "cpu");
+      const gpu = await openGpu();
+      try {
+        await Executor.create(gpu, {
+          ...compiled,
+          kernels: [{ ...compiled.kernels[0], wgsl }, ...compiled.kernels.slice(1)],
+        });
+        return null;
+      } finally {
+        gpu.close();
+      }
+    }),
 };

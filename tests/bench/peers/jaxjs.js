@@ -1,7 +1,15 @@
 // jax-js: the whole step, with SGD and momentum, under its jit. An array is used up where it is used, unless by `.ref`.
 
-import { defaultDevice, init, jit, lax, nn, numpy as np, tree, valueAndGrad }
-  from "/node_modules/@jax-js/jax/dist/index.js";
+import {
+  defaultDevice,
+  init,
+  jit,
+  lax,
+  nn,
+  numpy as np,
+  tree,
+  valueAndGrad,
+} from "/node_modules/@jax-js/jax/dist/index.js";
 
 const WARM_UP_STEPS = 2;
 const [LEARNING_RATE, MOMENTUM] = [0.05, 0.9];
@@ -14,13 +22,21 @@ const uniform = (shape, scale) => filled(shape, () => (2 * Math.random() - 1) * 
 const weights = (inputs, ...shape) => uniform(shape, 1 / Math.sqrt(inputs));
 const randomClasses = (rows, classes) => {
   const chosen = Array.from({ length: rows }, () => Math.floor(Math.random() * classes));
-  return filled([rows, classes], (_, place) => (chosen[Math.floor(place / classes)] === place % classes ? 1 : 0));
+  return filled([rows, classes], (_, place) =>
+    chosen[Math.floor(place / classes)] === place % classes ? 1 : 0,
+  );
 };
 const randomTokens = (...shape) =>
-  np.array(Int32Array.from({ length: count(shape) }, () => Math.floor(Math.random() * GPT.vocabulary)), { shape });
+  np.array(
+    Int32Array.from({ length: count(shape) }, () => Math.floor(Math.random() * GPT.vocabulary)),
+    { shape },
+  );
 
 const linear = (x, { weight, bias }) => np.dot(x, weight).add(bias);
-const newLinear = (inputs, outputs) => ({ weight: weights(inputs, inputs, outputs), bias: np.zeros([outputs]) });
+const newLinear = (inputs, outputs) => ({
+  weight: weights(inputs, inputs, outputs),
+  bias: np.zeros([outputs]),
+});
 
 const mlp = {
   inputs: () => uniform([BATCH, 784], 1),
@@ -49,10 +65,13 @@ const newNorm = () => ({ scale: np.ones([GPT.width]), shift: np.zeros([GPT.width
 const normed = (x, { scale, shift }) => nn.standardize(x, -1).mul(scale).add(shift);
 const newBlock = () => ({
   attentionNorm: newNorm(),
-  query: newLinear(GPT.width, GPT.width), key: newLinear(GPT.width, GPT.width), value: newLinear(GPT.width, GPT.width),
+  query: newLinear(GPT.width, GPT.width),
+  key: newLinear(GPT.width, GPT.width),
+  value: newLinear(GPT.width, GPT.width),
   mix: newLinear(GPT.width, GPT.width),
   mlpNorm: newNorm(),
-  wide: newLinear(GPT.width, 4 * GPT.width), narrow: newLinear(4 * GPT.width, GPT.width),
+  wide: newLinear(GPT.width, 4 * GPT.width),
+  narrow: newLinear(4 * GPT.width, GPT.width),
 });
 function block(x, p) {
   const h = normed(x.ref, p.attentionNorm);
@@ -62,14 +81,19 @@ function block(x, p) {
   h.dispose();
   const attended = nn.dotProductAttention(query, key, value, { isCausal: true });
   const mixed = x.add(linear(attended.reshape([GPT.batch, GPT.length, GPT.width]), p.mix));
-  return mixed.ref.add(linear(nn.gelu(linear(normed(mixed, p.mlpNorm), p.wide), { approximate: false }), p.narrow));
+  return mixed.ref.add(
+    linear(nn.gelu(linear(normed(mixed, p.mlpNorm), p.wide), { approximate: false }), p.narrow),
+  );
 }
 const gpt = {
   inputs: () => randomTokens(GPT.batch, GPT.length),
   targets: () => randomClasses(GPT.batch * GPT.length, GPT.vocabulary),
   parameters: () => ({
-    tokens: weights(GPT.width, GPT.vocabulary, GPT.width), positions: weights(GPT.width, GPT.length, GPT.width),
-    blocks: [newBlock(), newBlock()], norm: newNorm(), head: weights(GPT.width, GPT.width, GPT.vocabulary),
+    tokens: weights(GPT.width, GPT.vocabulary, GPT.width),
+    positions: weights(GPT.width, GPT.length, GPT.width),
+    blocks: [newBlock(), newBlock()],
+    norm: newNorm(),
+    head: weights(GPT.width, GPT.width, GPT.vocabulary),
   }),
   logits: ({ tokens, positions, blocks, norm, head }, x) => {
     const embedded = np.dot(nn.oneHot(x, GPT.vocabulary), tokens).add(positions);
@@ -84,11 +108,16 @@ globalThis.measure = async (name, steps) => {
   await init();
   defaultDevice("webgpu");
   const model = MODELS[name];
-  const loss = (parameters, x, y) => np.mean(np.sum(nn.logSoftmax(model.logits(parameters, x)).mul(y), 1)).neg();
+  const loss = (parameters, x, y) =>
+    np.mean(np.sum(nn.logSoftmax(model.logits(parameters, x)).mul(y), 1)).neg();
   const step = jit((parameters, moments, x, y) => {
     const [value, gradients] = valueAndGrad(loss)(tree.ref(parameters), x, y);
     const moved = tree.map((moment, gradient) => moment.mul(MOMENTUM).add(gradient), moments, gradients);
-    const updated = tree.map((parameter, moment) => parameter.sub(moment.mul(LEARNING_RATE)), parameters, tree.ref(moved));
+    const updated = tree.map(
+      (parameter, moment) => parameter.sub(moment.mul(LEARNING_RATE)),
+      parameters,
+      tree.ref(moved),
+    );
     return [updated, moved, value];
   });
   const [x, y] = [model.inputs(), model.targets()];

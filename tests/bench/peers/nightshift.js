@@ -8,12 +8,16 @@ import { ShardTrainer } from "/static/worker_protocol/training.js";
 const WARM_UP_STEPS = 2;
 
 globalThis.measure = async (model, steps) => {
-  const fetched = async (kind) => new Uint8Array(await (await fetch(`/files/${model}.${kind}`)).arrayBuffer());
+  const fetched = async (kind) =>
+    new Uint8Array(await (await fetch(`/files/${model}.${kind}`)).arrayBuffer());
   const startedMs = performance.now();
   const compiled = await compiledLoads(await fetched("program"), "cpu");
   const trainer = await ShardTrainer.create(await openGpu(), compiled);
   const readyMs = performance.now() - startedMs;
-  const [params, slice] = [tensorfileLoads(await fetched("params")).tensors, tensorfileLoads(await fetched("slice")).tensors];
+  const [params, slice] = [
+    tensorfileLoads(await fetched("params")).tensors,
+    tensorfileLoads(await fetched("slice")).tensors,
+  ];
   const shard = (count) => trainer.train({ params, slice, steps: count, seed: 1, learningRate: 0.05 });
   await shard(WARM_UP_STEPS);
   const beganMs = performance.now();

@@ -7,8 +7,10 @@ const relu = "relu";
 const MODELS = {
   mlp: {
     shape: [784],
-    layers: () => [tf.layers.dense({ units: 256, activation: relu, inputShape: [784] }),
-      tf.layers.dense({ units: 256, activation: relu })],
+    layers: () => [
+      tf.layers.dense({ units: 256, activation: relu, inputShape: [784] }),
+      tf.layers.dense({ units: 256, activation: relu }),
+    ],
   },
   cnn: {
     shape: [28, 28, 1],
@@ -17,7 +19,13 @@ const MODELS = {
 };
 
 function convolution(filters, inputShape) {
-  const options = { filters, kernelSize: 3, padding: "same", activation: relu, ...(inputShape && { inputShape }) };
+  const options = {
+    filters,
+    kernelSize: 3,
+    padding: "same",
+    activation: relu,
+    ...(inputShape && { inputShape }),
+  };
   return [tf.layers.conv2d(options), tf.layers.maxPooling2d({ poolSize: 2 })];
 }
 
@@ -29,8 +37,10 @@ globalThis.measure = async (name, steps) => {
   const optimizer = tf.train.momentum(0.05, 0.9);
   const inputs = tf.randomUniform([BATCH, ...shape], -1, 1);
   const targets = tf.oneHot(tf.randomUniform([BATCH], 0, 10, "int32"), 10);
-  const step = () => tf.tidy(() =>
-    optimizer.minimize(() => tf.losses.softmaxCrossEntropy(targets, model.predict(inputs)), true));
+  const step = () =>
+    tf.tidy(() =>
+      optimizer.minimize(() => tf.losses.softmaxCrossEntropy(targets, model.predict(inputs)), true),
+    );
   const run = async (many) => {
     let loss;
     for (let done = 0; done < many; done += 1) {

@@ -5,7 +5,13 @@
 // The graph's nodes are not read here: a device runs kernels, and needs of the graph only what goes in and out.
 
 import {
-  BadReference, DeviceLimitExceeded, KernelError, ProgramFormatError, ProgramHashMismatch, ProgramTooLarge, SpecMismatch,
+  BadReference,
+  DeviceLimitExceeded,
+  KernelError,
+  ProgramFormatError,
+  ProgramHashMismatch,
+  ProgramTooLarge,
+  SpecMismatch,
 } from "./errors.js";
 import { elementsOf, isRecord, tensorfileLoads } from "./tensorfile.js";
 
@@ -35,7 +41,9 @@ export async function compiledLoads(bytes, deviceClass, { expectedSha256 = null 
   const graph = parsed(metadata.get("graph"), GRAPH, "graph");
   const text = metadata.get(`compiled.${deviceClass}`);
   if (text === undefined) {
-    throw new ProgramFormatError(`The program has no kernels for the device class '${deviceClass}'; compile it for that.`);
+    throw new ProgramFormatError(
+      `The program has no kernels for the device class '${deviceClass}'; compile it for that.`,
+    );
   }
   const compiled = parsed(text, COMPILED, "kernels");
   checkConstants(graph, tensors);
@@ -55,14 +63,20 @@ export function checkFits(compiled, limits, { rows, steps }) {
   for (const buffer of compiled.buffers) {
     const sizeBytes = BYTES_PER_ELEMENT * bufferElements(compiled, buffer, { rows, steps });
     if (sizeBytes > limits.bufferBytes) {
-      throw new DeviceLimitExceeded(`The ${buffer.role} buffer '${buffer.key}' takes ${sizeBytes} bytes; one buffer may take `
-        + `${limits.bufferBytes} on this device. Use a smaller slice or layer.`, "buffer_bytes");
+      throw new DeviceLimitExceeded(
+        `The ${buffer.role} buffer '${buffer.key}' takes ${sizeBytes} bytes; one buffer may take ` +
+          `${limits.bufferBytes} on this device. Use a smaller slice or layer.`,
+        "buffer_bytes",
+      );
     }
     totalBytes += sizeBytes;
   }
   if (totalBytes > limits.totalBytes) {
-    throw new DeviceLimitExceeded(`The program needs ${totalBytes} bytes of GPU memory; this device has ${limits.totalBytes}. `
-      + "Use a smaller batch, slice or model.", "total_bytes");
+    throw new DeviceLimitExceeded(
+      `The program needs ${totalBytes} bytes of GPU memory; this device has ${limits.totalBytes}. ` +
+        "Use a smaller batch, slice or model.",
+      "total_bytes",
+    );
   }
 }
 
@@ -90,7 +104,10 @@ const text = (value) => typeof value === "string";
 const integer = Number.isSafeInteger;
 const flag = (value) => typeof value === "boolean";
 const any = () => true;
-const oneOf = (...choices) => (value) => choices.includes(value);
+const oneOf =
+  (...choices) =>
+  (value) =>
+    choices.includes(value);
 const tuple = (length) => (value) => Array.isArray(value) && value.length === length && value.every(integer);
 
 const VALUE = { name: text, dtype: oneOf("float32", "int64", "int32", "bool"), shape: [integer] };
@@ -104,14 +121,26 @@ const GRAPH = {
 const COMPILED = {
   kind: text,
   batch: integer,
-  kernels: [{
-    name: text, lanes: integer, groups: tuple(3), writes: [flag], elements: [integer], uses_uniforms: flag,
-    wgsl: text, msl: text,
-  }],
-  buffers: [{
-    role: oneOf("state", "constant", "input", "data", ...FREE_ROLES), key: text, dtype: oneOf("f32", "i32", "u32"),
-    elements: integer,
-  }],
+  kernels: [
+    {
+      name: text,
+      lanes: integer,
+      groups: tuple(3),
+      writes: [flag],
+      elements: [integer],
+      uses_uniforms: flag,
+      wgsl: text,
+      msl: text,
+    },
+  ],
+  buffers: [
+    {
+      role: oneOf("state", "constant", "input", "data", ...FREE_ROLES),
+      key: text,
+      dtype: oneOf("f32", "i32", "u32"),
+      elements: integer,
+    },
+  ],
   dispatches: [{ kernel: integer, buffers: [integer] }],
   copies: [tuple(2)],
 };
@@ -142,7 +171,8 @@ function checkShape(value, shape, path) {
 }
 
 function checkConstants(graph, tensors) {
-  if (graph.constants.length !== tensors.size) throw new SpecMismatch("The file's tensors are not the graph's constants.");
+  if (graph.constants.length !== tensors.size)
+    throw new SpecMismatch("The file's tensors are not the graph's constants.");
   for (const { name, dtype, shape } of graph.constants) {
     const tensor = tensors.get(name);
     if (!tensor || tensor.dtype !== dtype || String(tensor.shape) !== String(shape)) {
@@ -153,7 +183,9 @@ function checkConstants(graph, tensors) {
 
 function checkCompiled(graph, compiled) {
   if (compiled.dispatches.length > MAX_DISPATCHES) {
-    throw new ProgramTooLarge(`A step has ${compiled.dispatches.length} dispatches; the limit is ${MAX_DISPATCHES}.`);
+    throw new ProgramTooLarge(
+      `A step has ${compiled.dispatches.length} dispatches; the limit is ${MAX_DISPATCHES}.`,
+    );
   }
   if (compiled.kind !== graph.kind || compiled.batch < 1) {
     throw new ProgramFormatError("The kernels were compiled from another program.");
@@ -184,23 +216,33 @@ function knownValues(graph) {
 
 function checkBuffer({ role, key, elements }, known) {
   if (elements < 1 || elements > MAX_BUFFER_ELEMENTS) {
-    throw new ProgramTooLarge(`A ${role} buffer has ${elements} elements; the limit is ${MAX_BUFFER_ELEMENTS}.`, key);
+    throw new ProgramTooLarge(
+      `A ${role} buffer has ${elements} elements; the limit is ${MAX_BUFFER_ELEMENTS}.`,
+      key,
+    );
   }
   if (FREE_ROLES.includes(role)) return;
   const shape = known.get(`${role} ${key}`);
   if (!shape) throw new BadReference(`The program has no ${role} '${key}'.`, key);
   if (elements !== Math.max(elementsOf(shape), 1)) {
-    throw new SpecMismatch(`The buffer of '${key}' has ${elements} elements; the program says ${elementsOf(shape)}.`, key);
+    throw new SpecMismatch(
+      `The buffer of '${key}' has ${elements} elements; the program says ${elementsOf(shape)}.`,
+      key,
+    );
   }
 }
 
 function checkKernel({ name, lanes, groups, writes, elements, wgsl, msl }) {
-  if (!KERNEL_NAME.test(name)) throw new ProgramFormatError(`'${name.slice(0, 80)}' is not the name of a kernel.`);
+  if (!KERNEL_NAME.test(name))
+    throw new ProgramFormatError(`'${name.slice(0, 80)}' is not the name of a kernel.`);
   if (lanes < 1 || lanes > MAX_LANES || groups.some((count) => count < 1 || count > MAX_GROUPS)) {
     throw new ProgramTooLarge(`Kernel '${name}' asks for an impossible grid.`, name);
   }
   if (writes.length > MAX_STORAGE_BUFFERS || writes.length !== elements.length) {
-    throw new ProgramTooLarge(`Kernel '${name}' binds ${writes.length} buffers; the limit is ${MAX_STORAGE_BUFFERS}.`, name);
+    throw new ProgramTooLarge(
+      `Kernel '${name}' binds ${writes.length} buffers; the limit is ${MAX_STORAGE_BUFFERS}.`,
+      name,
+    );
   }
   if (Math.max(wgsl.length, msl.length) > MAX_SOURCE_BYTES) {
     throw new ProgramTooLarge(`The source of kernel '${name}' is too long.`, name);
@@ -211,16 +253,24 @@ function checkDispatch({ kernel: position, buffers }, compiled) {
   const kernel = compiled.kernels[position];
   if (!kernel) throw new BadReference("A dispatch names a kernel that does not exist.", "dispatches");
   if (buffers.length !== kernel.writes.length) {
-    throw new SpecMismatch(`A dispatch of kernel '${kernel.name}' binds too many or too few buffers.`, kernel.name);
+    throw new SpecMismatch(
+      `A dispatch of kernel '${kernel.name}' binds too many or too few buffers.`,
+      kernel.name,
+    );
   }
   buffers.forEach((place, binding) => {
     const buffer = compiled.buffers[place];
     if (!buffer) {
-      throw new BadReference(`A dispatch of kernel '${kernel.name}' names a buffer that does not exist.`, kernel.name);
+      throw new BadReference(
+        `A dispatch of kernel '${kernel.name}' names a buffer that does not exist.`,
+        kernel.name,
+      );
     }
     if (buffer.elements < kernel.elements[binding]) {
-      throw new SpecMismatch(`Kernel '${kernel.name}' would index past the end of a buffer of ${buffer.elements} elements.`,
-        kernel.name);
+      throw new SpecMismatch(
+        `Kernel '${kernel.name}' would index past the end of a buffer of ${buffer.elements} elements.`,
+        kernel.name,
+      );
     }
   });
 }

@@ -14,7 +14,9 @@ export function deltaEncode(base, changed) {
     const tensor = changed.get(name);
     if (tensor.dtype !== old.dtype || String(tensor.shape) !== String(old.shape)) {
       throw new DeltaShapeMismatch(
-        `Tensor '${name}' is ${tensor.dtype} [${tensor.shape}] but started as ${old.dtype} [${old.shape}].`, name);
+        `Tensor '${name}' is ${tensor.dtype} [${tensor.shape}] but started as ${old.dtype} [${old.shape}].`,
+        name,
+      );
     }
     if (old.dtype === "float32") {
       const { steps, scales } = quantise(difference(name, old.data, tensor.data));
@@ -32,12 +34,14 @@ function checkNames(base, changed) {
   const missing = [...base.keys()].find((name) => !changed.has(name));
   if (missing !== undefined) throw new DeltaNameMismatch(`The tensor '${missing}' is missing.`, missing);
   const unexpected = [...changed.keys()].find((name) => !base.has(name));
-  if (unexpected !== undefined) throw new DeltaNameMismatch(`The tensor '${unexpected}' is not the model's.`, unexpected);
+  if (unexpected !== undefined)
+    throw new DeltaNameMismatch(`The tensor '${unexpected}' is not the model's.`, unexpected);
 }
 
 function difference(name, old, changed) {
   const values = changed.map((value, place) => value - old[place]);
-  if (!values.every(Number.isFinite)) throw new DeltaNotFinite(`Tensor '${name}' has NaN or infinite values.`, name);
+  if (!values.every(Number.isFinite))
+    throw new DeltaNotFinite(`Tensor '${name}' has NaN or infinite values.`, name);
   return values;
 }
 
@@ -48,7 +52,8 @@ function quantise(values) {
   for (let block = 0; block < scales.length; block += 1) {
     const end = Math.min((block + 1) * BLOCK, values.length);
     let largest = 0;
-    for (let place = block * BLOCK; place < end; place += 1) largest = Math.max(largest, Math.abs(values[place]));
+    for (let place = block * BLOCK; place < end; place += 1)
+      largest = Math.max(largest, Math.abs(values[place]));
     scales[block] = largest / LARGEST;
     // A scale of 0 also stands for magnitudes too small for a float32 scale.
     if (scales[block] === 0) continue;

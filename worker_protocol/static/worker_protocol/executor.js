@@ -38,10 +38,15 @@ export class Executor {
     const visibility = GPUShaderStage.COMPUTE;
     const uniform = { binding: 0, visibility, buffer: { type: "uniform", hasDynamicOffset: true } };
     this.#uniformLayout = gpu.device.createBindGroupLayout({ entries: [uniform] });
-    this.#layouts = compiled.kernels.map(({ writes }) => gpu.device.createBindGroupLayout({
-      entries: writes.map((written, binding) => (
-        { binding, visibility, buffer: { type: written ? "storage" : "read-only-storage" } })),
-    }));
+    this.#layouts = compiled.kernels.map(({ writes }) =>
+      gpu.device.createBindGroupLayout({
+        entries: writes.map((written, binding) => ({
+          binding,
+          visibility,
+          buffer: { type: written ? "storage" : "read-only-storage" },
+        })),
+      }),
+    );
   }
 
   // Fill a buffer with four-byte elements, making it if need be.
@@ -110,16 +115,21 @@ export class Executor {
 
   #makePipelines() {
     const { device } = this.#gpu;
-    return Promise.all(this.#compiled.kernels.map(async ({ name, wgsl, uses_uniforms: usesUniforms }, position) => {
-      const bindGroupLayouts = [this.#layouts[position], ...(usesUniforms ? [this.#uniformLayout] : [])];
-      const layout = device.createPipelineLayout({ bindGroupLayouts });
-      const module = device.createShaderModule({ code: wgsl, label: name });
-      try {
-        return await device.createComputePipelineAsync({ layout, compute: { module, entryPoint: name } });
-      } catch (error) {
-        throw new ProgramFormatError(`The browser does not compile kernel '${name}': ${firstLine(error.message)}`, name);
-      }
-    }));
+    return Promise.all(
+      this.#compiled.kernels.map(async ({ name, wgsl, uses_uniforms: usesUniforms }, position) => {
+        const bindGroupLayouts = [this.#layouts[position], ...(usesUniforms ? [this.#uniformLayout] : [])];
+        const layout = device.createPipelineLayout({ bindGroupLayouts });
+        const module = device.createShaderModule({ code: wgsl, label: name });
+        try {
+          return await device.createComputePipelineAsync({ layout, compute: { module, entryPoint: name } });
+        } catch (error) {
+          throw new ProgramFormatError(
+            `The browser does not compile kernel '${name}': ${firstLine(error.message)}`,
+            name,
+          );
+        }
+      }),
+    );
   }
 
   // Resolves to the milliseconds it took: GPU time where the device tells it, else the time to its completion.
@@ -128,18 +138,21 @@ export class Executor {
     const dispatches = this.#compiled.dispatches;
     const last = this.#compiled.kernels[dispatches[(end - 1) % dispatches.length].kernel].name;
     const startedMs = performance.now();
-    const timedMs = await this.#gpu.accepted(() => {
-      const encoder = device.createCommandEncoder();
-      for (let piece = start, stop; piece < end; piece = stop) {
-        const step = Math.floor(piece / dispatches.length);
-        stop = Math.min((step + 1) * dispatches.length, end);
-        this.#encodePass(encoder, step, piece, stop, this.#timer?.writes(piece === start, stop === end));
-        if (stop % dispatches.length === 0) this.#encodeCopies(encoder);
-      }
-      this.#timer?.resolve(encoder);
-      device.queue.submit([encoder.finish()]);
-      return this.#timer ? this.#timer.readMs() : device.queue.onSubmittedWorkDone();
-    }, { during: last });
+    const timedMs = await this.#gpu.accepted(
+      () => {
+        const encoder = device.createCommandEncoder();
+        for (let piece = start, stop; piece < end; piece = stop) {
+          const step = Math.floor(piece / dispatches.length);
+          stop = Math.min((step + 1) * dispatches.length, end);
+          this.#encodePass(encoder, step, piece, stop, this.#timer?.writes(piece === start, stop === end));
+          if (stop % dispatches.length === 0) this.#encodeCopies(encoder);
+        }
+        this.#timer?.resolve(encoder);
+        device.queue.submit([encoder.finish()]);
+        return this.#timer ? this.#timer.readMs() : device.queue.onSubmittedWorkDone();
+      },
+      { during: last },
+    );
     const completedMs = performance.now() - startedMs;
     return timedMs > 0 ? Math.min(timedMs, completedMs) : completedMs;
   }
@@ -169,8 +182,14 @@ export class Executor {
   #bindGroup(position) {
     if (!this.#bindGroups.has(position)) {
       const { kernel, buffers } = this.#compiled.dispatches[position];
-      const entries = buffers.map((buffer, binding) => ({ binding, resource: { buffer: this.#buffers.get(buffer) } }));
-      this.#bindGroups.set(position, this.#gpu.device.createBindGroup({ layout: this.#layouts[kernel], entries }));
+      const entries = buffers.map((buffer, binding) => ({
+        binding,
+        resource: { buffer: this.#buffers.get(buffer) },
+      }));
+      this.#bindGroups.set(
+        position,
+        this.#gpu.device.createBindGroup({ layout: this.#layouts[kernel], entries }),
+      );
     }
     return this.#bindGroups.get(position);
   }
@@ -203,7 +222,10 @@ class Timer {
   constructor(device) {
     const size = 2 * QUERY_BYTES;
     this.#queries = device.createQuerySet({ type: "timestamp", count: 2 });
-    this.#resolved = device.createBuffer({ size, usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC });
+    this.#resolved = device.createBuffer({
+      size,
+      usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
+    });
     this.#staging = device.createBuffer({ size, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
   }
 

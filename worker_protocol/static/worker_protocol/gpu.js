@@ -9,18 +9,24 @@ const WANTED_LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize"];
 // Throws RuntimeUnavailable, with what the owner can do, where there is no GPU to use.
 export async function openGpu() {
   if (!globalThis.navigator?.gpu) {
-    throw new RuntimeUnavailable("This browser has no WebGPU; use Safari on iOS 26 or Chrome on Android 12, or newer.");
+    throw new RuntimeUnavailable(
+      "This browser has no WebGPU; use Safari on iOS 26 or Chrome on Android 12, or newer.",
+    );
   }
   const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
   if (adapter === null) {
-    throw new RuntimeUnavailable("The browser gives no access to a GPU; close other tabs or restart the browser.");
+    throw new RuntimeUnavailable(
+      "The browser gives no access to a GPU; close other tabs or restart the browser.",
+    );
   }
   const requiredFeatures = ["timestamp-query"].filter((feature) => adapter.features.has(feature));
   const requiredLimits = Object.fromEntries(WANTED_LIMITS.map((name) => [name, adapter.limits[name]]));
   try {
     return new Gpu(await adapter.requestDevice({ requiredFeatures, requiredLimits }));
   } catch (error) {
-    throw new RuntimeUnavailable(`The browser could not open the GPU (${error.message}); restart the browser.`);
+    throw new RuntimeUnavailable(
+      `The browser could not open the GPU (${error.message}); restart the browser.`,
+    );
   }
 }
 
@@ -33,7 +39,9 @@ class Gpu {
       bufferBytes: Math.min(device.limits.maxBufferSize, device.limits.maxStorageBufferBindingSize),
       totalBytes: TOTAL_BYTES,
     };
-    device.lost.then(({ message, reason }) => { this.#lost = message || reason; });
+    device.lost.then(({ message, reason }) => {
+      this.#lost = message || reason;
+    });
   }
 
   close() {
@@ -51,7 +59,10 @@ class Gpu {
     await this.#checkAlive(result, during);
     const [outOfMemory, invalid] = scopes.status === "fulfilled" ? scopes.value : [];
     if (outOfMemory) {
-      throw new DeviceLimitExceeded("The GPU ran out of memory; use a smaller batch, slice or model.", "total_bytes");
+      throw new DeviceLimitExceeded(
+        "The GPU ran out of memory; use a smaller batch, slice or model.",
+        "total_bytes",
+      );
     }
     if (result.status === "rejected") throw result.reason;
     if (invalid) throw new RuntimeFailure(`The GPU refused its work: ${firstLine(invalid.message)}`, during);
@@ -60,7 +71,11 @@ class Gpu {
 
   // A lost device rejects what waits for it, and tells of the loss a moment later.
   async #checkAlive(result, during) {
-    if (result.status === "rejected" && result.reason instanceof DOMException && result.reason.name === "AbortError") {
+    if (
+      result.status === "rejected" &&
+      result.reason instanceof DOMException &&
+      result.reason.name === "AbortError"
+    ) {
       await Promise.race([this.device.lost, new Promise((resolve) => setTimeout(resolve, 100))]);
     }
     if (this.#lost !== null) {

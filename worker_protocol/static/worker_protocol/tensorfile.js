@@ -29,15 +29,27 @@ export function tensorfileLoads(bytes) {
   const metadata = new Map(Object.entries(metadataOf(header)));
   const entries = Object.entries(header).filter(([name]) => name !== METADATA);
   for (const [name, entry] of entries) checkEntry(name, entry);
-  entries.sort(([, one], [, other]) =>
-    one.data_offsets[0] - other.data_offsets[0] || one.data_offsets[1] - other.data_offsets[1]);
+  entries.sort(
+    ([, one], [, other]) =>
+      one.data_offsets[0] - other.data_offsets[0] || one.data_offsets[1] - other.data_offsets[1],
+  );
   const tensors = new Map();
   let expectedStart = 0;
-  for (const [name, { dtype: tag, shape, data_offsets: [start, end] }] of entries) {
+  for (const [
+    name,
+    {
+      dtype: tag,
+      shape,
+      data_offsets: [start, end],
+    },
+  ] of entries) {
     const { dtype, array } = DTYPES[tag];
     const sizeBytes = elementsOf(shape) * array.BYTES_PER_ELEMENT;
     if (start !== expectedStart || end - start !== sizeBytes || end > body.length) {
-      throw new TensorFileError(`Tensor '${name}' does not lie where its shape says; send the file again.`, name);
+      throw new TensorFileError(
+        `Tensor '${name}' does not lie where its shape says; send the file again.`,
+        name,
+      );
     }
     const chunk = body.slice(start, end);
     if (dtype === "bool" && chunk.some((byte) => byte > 1)) {
@@ -90,7 +102,8 @@ function headerAndBody(bytes) {
   } catch {
     throw new TensorFileError("The safetensors header is not valid JSON; send the file again.");
   }
-  if (!isRecord(header)) throw new TensorFileError("The safetensors header is not an object; send the file again.");
+  if (!isRecord(header))
+    throw new TensorFileError("The safetensors header is not an object; send the file again.");
   return { header, body: bytes.subarray(8 + headerBytes) };
 }
 
@@ -117,12 +130,16 @@ function metadataOf(header) {
 }
 
 function checkEntry(name, entry) {
-  const sizes = (list) => Array.isArray(list) && list.every((size) => Number.isSafeInteger(size) && size >= 0);
+  const sizes = (list) =>
+    Array.isArray(list) && list.every((size) => Number.isSafeInteger(size) && size >= 0);
   if (!isRecord(entry) || Object.keys(entry).sort().join() !== "data_offsets,dtype,shape") {
     throw new TensorFileError(`The header entry of tensor '${name}' is malformed.`, name);
   }
   if (!Object.hasOwn(DTYPES, entry.dtype)) {
-    throw new TensorFileError(`Tensor '${name}' has dtype ${entry.dtype}; use one of ${Object.keys(DTYPES)}.`, name);
+    throw new TensorFileError(
+      `Tensor '${name}' has dtype ${entry.dtype}; use one of ${Object.keys(DTYPES)}.`,
+      name,
+    );
   }
   const placed = sizes(entry.data_offsets) && entry.data_offsets.length === 2;
   if (!sizes(entry.shape) || entry.shape.length > MAX_DIMENSIONS || !placed) {
@@ -137,7 +154,9 @@ export function isRecord(value) {
 // As Python writes it: keys in the order of their code points, everything beyond ASCII escaped.
 function canonicalJson(value) {
   if (isRecord(value)) {
-    const pairs = Object.keys(value).sort(byCodePoints).map((key) => `${canonicalJson(key)}:${canonicalJson(value[key])}`);
+    const pairs = Object.keys(value)
+      .sort(byCodePoints)
+      .map((key) => `${canonicalJson(key)}:${canonicalJson(value[key])}`);
     return `{${pairs.join(",")}}`;
   }
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;

@@ -59,8 +59,12 @@ export class ShardTrainer {
     if (slice.size !== 2 || !inputs || !targets || inputs.shape[0] !== targets.shape[0]) {
       throw new BadFeed("The slice does not hold inputs and targets of as many rows.", "slice");
     }
-    const data = new Map([["input0", inputs], ["target", targets]]);
-    for (const [key, tensor] of data) checkTensor(key, tensor, this.#stateValues.get(key), { rowsApart: true });
+    const data = new Map([
+      ["input0", inputs],
+      ["target", targets],
+    ]);
+    for (const [key, tensor] of data)
+      checkTensor(key, tensor, this.#stateValues.get(key), { rowsApart: true });
     return data;
   }
 
@@ -92,7 +96,8 @@ export class ShardTrainer {
     const wanted = [];
     this.#compiled.buffers.forEach(({ role, key, elements }, position) => {
       if (role === "losses") wanted.push({ position, key: null, elements: steps });
-      else if (role === "state" && changed.has(key) && params.has(key)) wanted.push({ position, key, elements });
+      else if (role === "state" && changed.has(key) && params.has(key))
+        wanted.push({ position, key, elements });
     });
     const parts = await this.#executor.read(wanted);
     const [trained, losses] = [new Map(params), []];
@@ -109,7 +114,10 @@ function checkTensor(key, found, value, { rowsApart }) {
   if (!found) throw new BadFeed(`The tensor '${key}' is missing; give every tensor of the program.`, key);
   const shapes = [found.shape, value.shape].map((shape) => String(rowsApart ? shape.slice(1) : shape));
   if (found.dtype !== value.dtype || shapes[0] !== shapes[1] || elementsOf(found.shape) === 0) {
-    throw new BadFeed(`'${key}' is ${found.dtype} [${found.shape}]; the program takes ${value.dtype} [${value.shape}].`, key);
+    throw new BadFeed(
+      `'${key}' is ${found.dtype} [${found.shape}]; the program takes ${value.dtype} [${value.shape}].`,
+      key,
+    );
   }
 }
 
@@ -126,6 +134,8 @@ function words({ dtype, data }, key) {
 
 function tensor(stored, { dtype, shape }) {
   const result = zeros({ dtype, shape });
-  result.data.set(dtype === "int64" ? BigInt64Array.from(stored, BigInt) : stored.subarray(0, result.data.length));
+  result.data.set(
+    dtype === "int64" ? BigInt64Array.from(stored, BigInt) : stored.subarray(0, result.data.length),
+  );
   return result;
 }
