@@ -34,7 +34,10 @@ WRONG_JOB = """
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="nightshift-screens-") as folder:
         os.environ |= {"DJANGO_SETTINGS_MODULE": "marketplace.settings", "NIGHTSHIFT_VAR_DIR": folder}
-        os.environ |= {"NIGHTSHIFT_LOG_LEVEL": "ERROR"}
+        os.environ |= {
+            "NIGHTSHIFT_LOG_LEVEL": "ERROR",
+            "NIGHTSHIFT_STRIPE_SECRET_KEY": "sk_test_for_pictures",
+        }
         import django
 
         django.setup()
@@ -110,6 +113,8 @@ def seed() -> list[Shot]:
         Shot("devices", "/devices/", her),
         Shot("device", f"/devices/{working.pk}/", her),
         Shot("wallet", "/wallet/", her),
+        Shot("payments", "/payments/", her),
+        Shot("payouts", "/payouts/", her),
     ]
 
 

@@ -11,8 +11,16 @@ from billing.errors import CountryUnsupported
 from common.money import MICROUSD_PER_USD
 
 USUAL_MINIMUM_USD = 5
-_EURO = "AT BE CY DE EE ES FI FR GR HR IE IT LT LU LV MT NL PT SI SK"
-_OTHERS = "AU BG CA CH CZ DK GB HU JP LI MX NO NZ PL RO SE SG US"
+_NAMES = {
+    "AL": "Albania", "AM": "Armenia", "AT": "Austria", "AU": "Australia", "BE": "Belgium", "BG": "Bulgaria",
+    "BO": "Bolivia", "CA": "Canada", "CH": "Switzerland", "CL": "Chile", "CO": "Colombia", "CY": "Cyprus",
+    "CZ": "Czechia", "DE": "Germany", "DK": "Denmark", "EE": "Estonia", "ES": "Spain", "FI": "Finland",
+    "FR": "France", "GB": "United Kingdom", "GR": "Greece", "HR": "Croatia", "HU": "Hungary", "IE": "Ireland",
+    "IT": "Italy", "JP": "Japan", "KH": "Cambodia", "LI": "Liechtenstein", "LT": "Lithuania", "LU": "Luxembourg",
+    "LV": "Latvia", "MT": "Malta", "MX": "Mexico", "NL": "Netherlands", "NO": "Norway", "NZ": "New Zealand",
+    "PL": "Poland", "PT": "Portugal", "RO": "Romania", "SE": "Sweden", "SG": "Singapore", "SI": "Slovenia",
+    "SK": "Slovakia", "US": "United States",
+}  # fmt: skip
 # Stripe's own bound is 3,000 ALL, 12,100 AMD, 200 BOB, 123,000 KHR, 23,000 CLP and 140,000 COP.
 _HIGHER_MINIMUM_USD = {"AL": 40, "AM": 40, "BO": 40, "CL": 35, "CO": 45, "KH": 40}
 
@@ -20,12 +28,13 @@ _HIGHER_MINIMUM_USD = {"AL": 40, "AM": 40, "BO": 40, "CL": 35, "CO": 45, "KH": 4
 @dataclass(frozen=True, slots=True)
 class PayoutCountry:
     code: str
+    name: str
     minimum_microusd: int
 
 
 COUNTRIES: dict[str, PayoutCountry] = {
-    code: PayoutCountry(code, _HIGHER_MINIMUM_USD.get(code, USUAL_MINIMUM_USD) * MICROUSD_PER_USD)
-    for code in sorted([*_EURO.split(), *_OTHERS.split(), *_HIGHER_MINIMUM_USD])
+    code: PayoutCountry(code, name, _HIGHER_MINIMUM_USD.get(code, USUAL_MINIMUM_USD) * MICROUSD_PER_USD)
+    for code, name in sorted(_NAMES.items(), key=lambda country: country[1])
 }
 
 
