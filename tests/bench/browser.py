@@ -1,14 +1,9 @@
 """Suite `browser`: a training step of our kernels beside jax-js and tfjs, in Chromium's WebGPU on SwiftShader.
 
 All train the same models on one batch with SGD and momentum, in pages of `peers/`. A run takes turns: each round
-<<<<<<< HEAD
-opens a new browser for each page, and the best round counts: other work on the machine only makes a step slower.
-Ours is the wall time of a whole shard, with sending and reading back; theirs is their steps and the last loss.
-=======
 opens a new browser for each page, and the best round counts, since other work on the machine only makes a step
 slower. Ours is the wall time of a whole shard, with sending and reading back; theirs is that of their steps and of
 reading the last loss.
->>>>>>> browser
 """
 
 import json
