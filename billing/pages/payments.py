@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -28,7 +29,12 @@ def payments(request: HttpRequest) -> HttpResponseBase:
             ),
         )
         return redirect("top-up", made.pk) if made else redirect("payments")
-    context = {"form": form, "top_ups": top_ups_of(user)[:SHOWN], "balance_microusd": wallet_balance(user)}
+    context = {
+        "takes_money": bool(settings.STRIPE_SECRET_KEY),
+        "form": form,
+        "top_ups": top_ups_of(user)[:SHOWN],
+        "balance_microusd": wallet_balance(user),
+    }
     return render(request, "billing/payments.html", context)
 
 

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -36,6 +37,7 @@ def payouts(request: HttpRequest) -> HttpResponseBase:
     user, now = person(request), utc_now()
     opened = payout_account_of(user)
     context = {
+        "pays_money": bool(settings.STRIPE_SECRET_KEY),
         "balances": earnings_balances(user, now=now),
         "estimate": payout_estimate(user, amount_microusd=None, now=now),
         "account": opened,

@@ -40,7 +40,9 @@ def device_words(
     if activity.work is not None:
         work = activity.work
         return DeviceWords("Working", "busy", f"Training: step {work.step} of {work.local_steps}.")
-    blocked = contact.blocked or (None if _window_open(profile, now) else "outside_window")
+    blocked = contact.blocked
+    if blocked in (None, "outside_window"):  # what the device was last told may be older than the windows
+        blocked = None if _window_open(profile, now) else "outside_window"
     if blocked is not None:
         return DeviceWords("Resting", "quiet", _sentence(block_words(blocked, profile=profile, now=now)))
     if activity.benched_until is not None and activity.benched_until > now:
