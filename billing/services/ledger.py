@@ -37,7 +37,9 @@ def grant_post(
 ) -> Transfer:
     """Put money of the platform into a person's wallet. Raises NotAnOperator unless `operator` is active staff."""
     if not (operator.is_active and operator.is_staff):
-        raise NotAnOperator("Only an operator can grant money: log in as one.", field="operator")
+        raise NotAnOperator(
+            "Only an operator can grant money; `manage.py createsuperuser` makes one.", field="operator"
+        )
     entry = grant_entry(
         user_id=user.pk,
         amount_microusd=amount_microusd,

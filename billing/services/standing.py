@@ -26,7 +26,9 @@ def payouts_check(user: User) -> None:
 def operator_check(operator: User) -> None:
     """Raise NotAnOperator unless this is active staff."""
     if not (operator.is_active and operator.is_staff):
-        raise NotAnOperator("Only an operator can do this: log in as one.", field="operator")
+        raise NotAnOperator(
+            "Only an operator can do this; `manage.py createsuperuser` makes one.", field="operator"
+        )
 
 
 @transaction.atomic

@@ -76,11 +76,28 @@ def _parser() -> argparse.ArgumentParser:
         default=Path(user_data_dir("nightshift-agent", appauthor=False)),
         help="where key, pairing and cached blobs are kept (default: %(default)s)",
     )
-    parser.add_argument("--name", default=platform.node()[:60] or "laptop", help="for the owner's page")
-    parser.add_argument("--device-class", choices=sorted(DEVICE_CLASSES), default=DEFAULT_DEVICE_CLASS)
-    parser.add_argument("--threads", type=_at_least_one, default=1, metavar="N", help="processor threads")
     parser.add_argument(
-        "--cache-mib", type=_at_least_one, default=2_048, metavar="N", help="disk space for cached blobs"
+        "--name", default=platform.node()[:60] or "laptop", help="for the owner's page (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--device-class",
+        choices=sorted(DEVICE_CLASSES),
+        default=DEFAULT_DEVICE_CLASS,
+        help="what its work is priced as; kept from pairing on (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=_at_least_one,
+        default=1,
+        metavar="N",
+        help="processor threads (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--cache-mib",
+        type=_at_least_one,
+        default=2_048,
+        metavar="N",
+        help="disk space for cached blobs (default: %(default)s)",
     )
     parser.add_argument(
         "--throttle",

@@ -251,7 +251,7 @@ class Device:
         if blocked is not None:
             self._bench.hand_back("blocked")
         if blocked != self._blocked:
-            self._display.say(f"not working now: {blocked}" if blocked else "may work")
+            self._display.say(_verdict_words(blocked))
         self._blocked = blocked
 
     def _say_ready(self) -> None:
@@ -270,3 +270,9 @@ class Device:
             session.send_status(self._status, now_ms)
         if heartbeat:
             self._say_ready()
+
+
+def _verdict_words(blocked: str | None) -> str:
+    if blocked is None:
+        return "may work"
+    return f"not working now: {blocked.replace('_', ' ')} (the site's Devices page says more)"

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     help = "Pair every movement of the balance at Stripe with a transfer of the ledger."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--days", type=int, default=7, help="how far to look back")
+        parser.add_argument("--days", type=int, default=7, help="how far to look back (default: %(default)s)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = utc_now()

@@ -33,8 +33,8 @@ class Command(BaseCommand):
     help = "Serve the site and its fleet manager in one process."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--host", default="127.0.0.1")
-        parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument("--host", default="127.0.0.1", help="to listen on (default: %(default)s)")
+        parser.add_argument("--port", type=int, default=8000, help="to listen on (default: %(default)s)")
         parser.add_argument(
             "--web-only", action="store_true", help="leave leasing and settling to `manage.py dispatch`"
         )
