@@ -118,6 +118,8 @@ def test_without_a_key_of_stripe_the_pages_say_so(settings):
     otto = earner()
     earn(otto, usd=1, label="new", earned_at=utc_now())
     browser = browser_of(otto)
+    assert "takes no real money" in browser.get("/payments/").content.decode()
+    assert "pays no real money" in browser.get("/payouts/").content.decode()
     assert "no real money" in said(browser.post("/payments/", {"usd": "20", "key": "k"}, follow=True))
     assert "no real money" in said(browser.post("/payouts/account/", {"country": "US"}, follow=True))
 

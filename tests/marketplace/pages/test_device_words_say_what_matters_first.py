@@ -49,6 +49,10 @@ def test_outside_its_window_it_says_when_that_opens():
     assert words(now=NOON).sentence == "Outside its idle windows: opens at 22:00."
 
 
+def test_windows_that_have_just_been_changed_count_at_once():
+    assert words(contact=Contact(True, "outside_window")).badge == "Ready"
+
+
 def test_a_battery_that_is_low_says_the_charge_in_force_at_which_it_goes_on():
     resting = words(contact=Contact(True, "battery_low"), policy=Policy(battery_floor_percent=35))
     assert resting.badge == "Resting"
