@@ -31,7 +31,7 @@ test: setup  ## run every test, those that start whole sites by themselves at th
 	@sh tests/install_programs.sh
 ifeq ($(T),)
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not end_to_end"
-	$(BIN)/python -m pytest -m end_to_end
+	$(BIN)/python -m pytest -n auto --dist loadfile -m end_to_end
 else
 	$(BIN)/python -m pytest $(T)
 endif

@@ -3,8 +3,6 @@
 Grants are made by `manage.py grant`, freezes by `manage.py freeze`.
 """
 
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -28,21 +26,9 @@ from billing.models import (
 )
 from billing.services import payout_bank_retry
 from billing.webhooks.replaying import event_replay
+from common.admin import ReadOnly
 from common.clock import utc_now
 from common.money import format_usd
-
-
-class ReadOnly:
-    """Takes adding, changing and deleting away from an admin page."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class PostingInline(ReadOnly, admin.TabularInline[Posting, Transfer]):

@@ -1,26 +1,13 @@
 """The buyer's side in the admin site, for operators to look at; what changes it are its services."""
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
 
+from common.admin import ReadOnly
 from marketplace.models import Dataset, Job
 
 
-class _ReadOnly(admin.ModelAdmin[Any]):
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
-
-
 @admin.register(Dataset)
-class DatasetAdmin(_ReadOnly):
+class DatasetAdmin(ReadOnly, admin.ModelAdmin[Dataset]):
     list_display = ("name", "owner", "task", "rows", "size_bytes", "created_at")
     list_filter = ("task",)
     search_fields = ("name", "owner__email", "sha256")
@@ -28,7 +15,7 @@ class DatasetAdmin(_ReadOnly):
 
 
 @admin.register(Job)
-class JobAdmin(_ReadOnly):
+class JobAdmin(ReadOnly, admin.ModelAdmin[Job]):
     list_display = (
         "name",
         "owner",

@@ -3,26 +3,17 @@
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
 
+from common.admin import ReadOnly
 from scheduler.models import DispatcherLock, Inbox, Lease, Round, Run, Standing
 
 
-class ReadOnly(admin.ModelAdmin[Any]):
+class StateMachineAdmin(ReadOnly, admin.ModelAdmin[Any]):
     """The state machine alone writes these rows; a change by hand would contradict its memory."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 @admin.register(Run)
-class RunAdmin(ReadOnly):
+class RunAdmin(StateMachineAdmin):
     list_display = (
         "id", "buyer_id", "state", "waiting", "ended_because", "spent_microusd", "budget_microusd", "created_at"
     )  # fmt: skip
@@ -32,7 +23,7 @@ class RunAdmin(ReadOnly):
 
 
 @admin.register(Round)
-class RoundAdmin(ReadOnly):
+class RoundAdmin(StateMachineAdmin):
     list_display = (
         "run_id", "index", "state", "opened_at", "deadline_at", "closed_at", "validation_loss", "validation_metric"
     )  # fmt: skip
@@ -42,7 +33,7 @@ class RoundAdmin(ReadOnly):
 
 
 @admin.register(Lease)
-class LeaseAdmin(ReadOnly):
+class LeaseAdmin(StateMachineAdmin):
     list_display = (
         "id", "device_id", "shard_id", "state", "reason", "step", "granted_at", "deadline_at", "ended_at",
         "charge_microusd",
@@ -53,17 +44,17 @@ class LeaseAdmin(ReadOnly):
 
 
 @admin.register(Standing)
-class StandingAdmin(ReadOnly):
+class StandingAdmin(StateMachineAdmin):
     list_display = ("device_id", "failures_in_a_row", "benched_until", "pace")
     search_fields = ("device_id",)
     ordering = ("-failures_in_a_row",)
 
 
 @admin.register(DispatcherLock)
-class DispatcherLockAdmin(ReadOnly):
+class DispatcherLockAdmin(StateMachineAdmin):
     list_display = ("name", "holder", "expires_at")
 
 
 @admin.register(Inbox)
-class InboxAdmin(ReadOnly):
+class InboxAdmin(StateMachineAdmin):
     list_display = ("id", "kind", "payload", "created_at")

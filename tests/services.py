@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
-TIMEOUT_S = 150
+TIMEOUT_S = 600  # a bound on hanging, far beyond what a slow machine takes
 ADDRESSES = {
     "postgresql": os.environ.get("TEST_POSTGRESQL_URL", "postgres://postgres@127.0.0.1:5432"),
     "redis": os.environ.get("TEST_REDIS_URL", "redis://127.0.0.1:6379"),

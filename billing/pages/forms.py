@@ -34,6 +34,6 @@ class AmountForm(forms.Form):
 
 class CountryForm(forms.Form):
     country = forms.ChoiceField(
-        choices=[(country.code, country.name) for country in COUNTRIES.values()],
+        choices=[("", "Choose"), *((country.code, country.name) for country in COUNTRIES.values())],
         help_text="Where your bank is. Payouts reach these countries; elsewhere your balance is kept for you.",
     )

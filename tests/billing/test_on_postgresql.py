@@ -10,6 +10,7 @@ from tests.services import run_on_postgresql
 ELSEWHERE = ("api", "crash", "on_postgresql", "operators", "pages", "programs", "random")
 
 
+@pytest.mark.timeout(700)
 @pytest.mark.services("postgresql")
 def test_the_ledger_holds_on_postgresql_too():
     files = sorted(Path(__file__).parent.glob("test_*.py"))

@@ -7,6 +7,7 @@ import pytest
 from tests.services import run_on_postgresql
 
 
+@pytest.mark.timeout(700)
 @pytest.mark.services("postgresql")
 def test_the_blob_store_holds_on_postgresql_too():
     folder = Path(__file__).parent
