@@ -1,16 +1,20 @@
 """Four neighbouring loads become one.
 
 A buffer that a kernel only reads, always at indices whose remainder by four is known, is declared as an array of
-four-element vectors: the loads of one vector share it.
+four-element vectors: the loads of one vector share it. The remainder is that of the index with every local replaced
+by what it stands for; the code still goes by the locals, which hold what is not worth computing again.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
-from metal_kernels.ir.expr import Expr, lane4, local_var, memory, nodes, rebuild
+from metal_kernels.ir.expr import LEAVES, Expr, lane4, local_var, memory, nodes, rebuild, substitute
 from metal_kernels.ir.kernel import Assign, Declare, For, If, Kernel, Let, SharedStore, Statement, Store
+from metal_kernels.ir.scalars import SCALAR_OPS
 
 WIDTH = 4
+ARITHMETIC: Final = LEAVES | SCALAR_OPS.keys()
 
 
 def vectorise(kernel: Kernel) -> Kernel:
@@ -19,15 +23,33 @@ def vectorise(kernel: Kernel) -> Kernel:
         for buffer in kernel.buffers
         if buffer.access == "read" and buffer.elements and buffer.elements % WIDTH == 0
     }
+    meanings = _meanings(kernel.body)
     loads = {node for root in expressions(kernel.body) for node in nodes(root) if node.op == "load"}
     for name in sorted(names):
-        indices = [load.args[0] for load in loads if load.value == name]
+        indices = [substitute(load.args[0], meanings) for load in loads if load.value == name]
         if not _pays(indices):
             names.discard(name)
     if not names:
         return kernel
     buffers = tuple(replace(buffer, vector=buffer.name in names) for buffer in kernel.buffers)
-    return replace(kernel, buffers=buffers, body=_Rewriter(names).body(kernel.body, {}))
+    return replace(kernel, buffers=buffers, body=_Rewriter(names, meanings).body(kernel.body, {}))
+
+
+def _meanings(body: tuple[Statement, ...]) -> dict[Expr, Expr]:
+    """The integer locals that arithmetic alone gives, each in terms of lanes, workgroups and loop variables.
+
+    What memory or an assigned variable has a part in may change between two uses and stands for itself.
+    """
+    written = list(statements(body))
+    assigned = {one.variable for one in written if isinstance(one, Declare)}
+    meanings: dict[Expr, Expr] = {}
+    for one in written:
+        if not isinstance(one, Let) or one.variable.dtype != "i32":
+            continue
+        meaning = substitute(one.value, meanings)
+        if all(node.op in ARITHMETIC and node not in assigned for node in nodes(meaning)):
+            meanings[one.variable] = meaning
+    return meanings
 
 
 def _pays(indices: list[Expr]) -> bool:
@@ -37,8 +59,16 @@ def _pays(indices: list[Expr]) -> bool:
     return len({index // WIDTH for index in indices}) < len(indices)
 
 
-def expressions(body: tuple[Statement, ...]) -> Iterator[Expr]:
+def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """All statements in order, a block's own before those in it."""
     for statement in body:
+        yield statement
+        if isinstance(statement, For | If):
+            yield from statements(statement.body)
+
+
+def expressions(body: tuple[Statement, ...]) -> Iterator[Expr]:
+    for statement in statements(body):
         match statement:
             case Let() | Declare() | Assign():
                 yield statement.value
@@ -46,19 +76,18 @@ def expressions(body: tuple[Statement, ...]) -> Iterator[Expr]:
                 yield from (statement.index, statement.value)
             case For():
                 yield from (statement.start, statement.stop)
-                yield from expressions(statement.body)
             case If():
                 yield statement.condition
-                yield from expressions(statement.body)
 
 
 class _Rewriter:
-    def __init__(self, names: set[str]) -> None:
+    def __init__(self, names: set[str], meanings: dict[Expr, Expr]) -> None:
         self._names = names
+        self._meanings = meanings
         self._count = 0
 
     def body(self, body: tuple[Statement, ...], known: dict[Expr, Expr]) -> tuple[Statement, ...]:
-        """`known` are the vectors already loaded in the enclosing blocks."""
+        """`known` are the vectors already loaded in the enclosing blocks, by what their load stands for."""
         known = dict(known)
         written: list[Statement] = []
         for statement in body:
@@ -86,12 +115,13 @@ class _Rewriter:
         for node in nodes(root):
             new = rebuild(node, tuple(done[arg] for arg in node.args))
             if new.op == "load" and new.value in self._names:
-                index = new.args[0]
+                index = substitute(new.args[0], self._meanings)
                 vector = memory("load4", new.dtype, new.value, index // WIDTH)
                 if vector not in known:
                     self._count += 1
                     known[vector] = local_var(f"q{self._count}", new.dtype)
-                    written.append(Let(known[vector], vector))
+                    load = memory("load4", new.dtype, new.value, new.args[0] // WIDTH)
+                    written.append(Let(known[vector], load))
                 new = lane4(known[vector], (index % WIDTH).value)
             done[node] = new
         return done[root]
