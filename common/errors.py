@@ -1,7 +1,7 @@
 """The one base class of everything that Nightshift refuses or fails at.
 
 Each app has an `errors.py` whose classes derive from one app base, itself a `NightshiftError`. An error carries a
-stable `code` for programs and a `public` sentence for people; it knows nothing of HTTP (see `common.http`) or of
+stable `code` for programs and a sentence for people; it knows nothing of HTTP (see `common.http`) or of
 the wire (see `worker_protocol.wire.errors`).
 """
 

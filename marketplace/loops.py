@@ -1,13 +1,10 @@
 """The loops behind the site: the dispatcher leases work, the settler pays for it, the cashier moves real money."""
 
 import asyncio
-import logging
 
 from billing.cashier import Cashier
 from marketplace.settlement import Settler
 from scheduler.dispatcher import Dispatcher
-
-log = logging.getLogger(__name__)
 
 
 async def run_loops() -> None:
