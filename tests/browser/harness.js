@@ -1,13 +1,13 @@
 // What the tests call in the page. Values cross as JSON: bytes as base64, 64-bit integers as numbers.
 
-import { samplesOrder } from "/static/worker_protocol/batches.js";
-import { compiledLoads } from "/static/worker_protocol/compiled.js";
-import { deltaEncode } from "/static/worker_protocol/delta.js";
-import { Executor } from "/static/worker_protocol/executor.js";
-import { openGpu } from "/static/worker_protocol/gpu.js";
-import { SubmissionPlan } from "/static/worker_protocol/submissions.js";
-import { tensorfileDumps, tensorfileLoads } from "/static/worker_protocol/tensorfile.js";
-import { ShardTrainer } from "/static/worker_protocol/training.js";
+import { samplesOrder } from "/static/worker_protocol/runtime/batches.js";
+import { compiledLoads } from "/static/worker_protocol/runtime/compiled.js";
+import { deltaEncode } from "/static/worker_protocol/runtime/delta.js";
+import { Executor } from "/static/worker_protocol/runtime/executor.js";
+import { openGpu } from "/static/worker_protocol/runtime/gpu.js";
+import { SubmissionPlan } from "/static/worker_protocol/runtime/submissions.js";
+import { tensorfileDumps, tensorfileLoads } from "/static/worker_protocol/runtime/tensorfile.js";
+import { ShardTrainer } from "/static/worker_protocol/runtime/training.js";
 
 const ARRAYS = { float32: Float32Array, int64: BigInt64Array, int32: Int32Array, bool: Uint8Array };
 

@@ -1,9 +1,9 @@
 // Our runtime. A measured run is a whole shard: sending parameters and data, the steps, reading all parameters back.
 
-import { compiledLoads } from "/static/worker_protocol/compiled.js";
-import { openGpu } from "/static/worker_protocol/gpu.js";
-import { tensorfileLoads } from "/static/worker_protocol/tensorfile.js";
-import { ShardTrainer } from "/static/worker_protocol/training.js";
+import { compiledLoads } from "/static/worker_protocol/runtime/compiled.js";
+import { openGpu } from "/static/worker_protocol/runtime/gpu.js";
+import { tensorfileLoads } from "/static/worker_protocol/runtime/tensorfile.js";
+import { ShardTrainer } from "/static/worker_protocol/runtime/training.js";
 
 const WARM_UP_STEPS = 2;
 
