@@ -35,7 +35,10 @@ class Phone:
     # ---- doing
 
     def tap(self, selector: str) -> None:
-        self.wait_for(f"document.querySelector({json.dumps(selector)})?.matches(':not(:disabled)')")
+        self.wait_for(
+            f"document.querySelector({json.dumps(selector)})?.matches(':not(:disabled)')"
+            f"&& document.querySelector({json.dumps(selector)}).checkVisibility()"
+        )
         self.js(f"document.querySelector({json.dumps(selector)}).click()")
 
     def type(self, selector: str, text: str) -> None:

@@ -195,7 +195,7 @@ export class Enrolment {
     show(byId("offer-code"), false);
     if (!byId("name").value) byId("name").value = this.#description.name;
     const words = this.#facts && outlookWords({ facts: this.#facts, ...this.#speed });
-    setText(byId("offer-title"), words ? "A night would earn" : "Almost done");
+    setText(byId("offer-title"), words ? "A night would earn about" : "Almost done");
     setText(byId("offer-range"), words?.range ?? "");
     byId("offer-basis").replaceChildren(...(words?.basis ?? []).map((line) => make("li", { textContent: line })));
     this.#screens.show("offer");

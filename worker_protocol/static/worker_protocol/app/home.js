@@ -6,6 +6,8 @@ import { sentenceFor } from "./sentences.js";
 import { clockTime, money } from "./words.js";
 
 const LAST_NIGHT = "nightshift-last-night";
+// The button beside a trouble, by what its sentence says is to be done.
+const ACTS = { pair: "Pair again", reload: "Load the app anew", devices: "To the Devices page" };
 
 export class Home {
   #screens;
@@ -13,17 +15,19 @@ export class Home {
   #fitness;
   #wake;
   #onStart;
+  #onAct;
 
-  // `onStart()` is called when the device is fit and the owner has started; `onForget()` when the browser is unpaired.
-  constructor({ screens, sensors, fitness, wake, onStart, onForget }) {
+  // `onStart()` is called when the device is fit and the owner has started; `onAct` holds what is done for each of ACTS.
+  constructor({ screens, sensors, fitness, wake, onStart, onAct }) {
     this.#screens = screens;
     this.#sensors = sensors;
     this.#fitness = fitness;
     this.#wake = wake;
     this.#onStart = onStart;
+    this.#onAct = onAct;
     byId("start").addEventListener("click", () => this.start());
     byId("forget").addEventListener("click", () => byId("forget-dialog").showModal());
-    byId("forget-dialog").addEventListener("close", () => byId("forget-dialog").returnValue === "forget" && onForget());
+    byId("forget-dialog").addEventListener("close", () => byId("forget-dialog").returnValue === "forget" && onAct.pair());
   }
 
   // `news`: a line of good news; `trouble`: a sentence of what ended the last night, or null.
@@ -74,6 +78,13 @@ export class Home {
 
   #trouble(sentence) {
     setTrouble(byId("home-trouble"), sentence);
+    const act = sentence?.act in ACTS ? sentence.act : null;
+    const button = byId("home-act");
+    show(button, act !== null);
+    setText(button, ACTS[act] ?? "");
+    button.onclick = this.#onAct[act] ?? null;
+    // What only another pairing mends is not mended by starting.
+    show(byId("start"), act !== "pair");
   }
 
   #figures() {
@@ -82,7 +93,7 @@ export class Home {
     if (kept === null) return;
     const { earnedMicrousd, leasesDone, endedMs } = JSON.parse(kept);
     const figures = [
-      [`Earned until ${clockTime(endedMs)}`, money(earnedMicrousd)],
+      [`Last night, until ${clockTime(endedMs)}`, money(earnedMicrousd)],
       ["Pieces of work", String(leasesDone)],
     ];
     const parts = figures.map(([name, value]) =>

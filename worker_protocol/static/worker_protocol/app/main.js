@@ -23,7 +23,14 @@ const installation = new Installation();
 const fitness = new Fitness(worker);
 const night = new Night({ worker, sensors, wake, screens });
 const enrolment = new Enrolment({ screens, worker, fitness, onPaired });
-const home = new Home({ screens, sensors, fitness, wake, onStart: () => night.start(), onForget });
+const home = new Home({
+  screens,
+  sensors,
+  fitness,
+  wake,
+  onStart: () => night.start(),
+  onAct: { pair: pairAnew, reload: () => location.reload(), devices: () => location.assign("/devices/") },
+});
 
 let identity = null;
 
@@ -57,7 +64,7 @@ function onPaired(paired) {
   home.show(identity, { news: "Paired. It is on your Devices page now." });
 }
 
-async function onForget() {
+async function pairAnew() {
   worker.end();
   await identityForget();
   identity = null;
@@ -78,7 +85,6 @@ function stopped({ earnedMicrousd, leasesDone, inTime }) {
 function over({ earnedMicrousd = 0, leasesDone = 0, terms, error }) {
   home.keepNight({ earnedMicrousd, leasesDone });
   const trouble = anySentenceFor(error?.code ?? "error", { message: error?.message, terms });
-  if (trouble.act === "pair") byId("forget").classList.add("wanted");
   home.show(identity, { trouble });
 }
 

@@ -5,7 +5,7 @@ import { bodyWords, doingWords, warningOf, windowWords } from "./doing.js";
 import { driftAt } from "./drift.js";
 import { sentenceFor } from "./sentences.js";
 import { facts, SiteRefusal } from "./site.js";
-import { clockTime, runningMoney } from "./words.js";
+import { clockFace, runningMoney } from "./words.js";
 
 const TICK_MS = 1_000;
 const MINUTE_MS = 60_000;
@@ -139,7 +139,7 @@ export class Night extends EventTarget {
     const nowMs = Date.now();
     const { state } = this.#worker;
     const { doing, detail, tone, progress } = doingWords(state, nowMs);
-    setText(byId("clock"), clockTime(nowMs));
+    setText(byId("clock"), clockFace(nowMs));
     setText(byId("doing"), doing);
     setText(byId("detail"), detail);
     byId("face").dataset.tone = tone;

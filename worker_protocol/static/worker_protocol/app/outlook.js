@@ -11,7 +11,7 @@ export function outlookWords({ facts, deviceClass, flopsPerSecond }) {
   const [low, high] = [money(found.night_low_microusd), money(found.night_high_microusd)];
   const windows = ownWindows ? "as your windows are set" : "22:00 to 07:00, until you set other windows";
   return {
-    range: low === high ? `about ${high}` : `about ${low} to ${high}`,
+    range: low === high ? high : `${low} to ${high}`,
     basis: [
       `${hours(outlook.hours_a_night)} a night, ${outlook.nights_a_week} nights a week: ${windows}.`,
       `${money(found.microusd_per_gpu_hour)} for an hour of work: today’s rate for “${found.label}”, after the site’s fee of ${percent(outlook.fee_percent)}.`,
