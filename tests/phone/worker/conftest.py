@@ -11,7 +11,9 @@ import pytest
 
 from tests.browser.conftest import STATIC
 from tests.chromium import WEBGPU_FLAGS, Chromium, ChromiumMissing, browser
+from tests.phone.worker.urls import SELF_TEST_FOLDER
 from tests.static_site import static_site
+from worker_protocol.self_test import self_test_open
 
 HERE = Path(__file__).parent
 PATIENCE_S = 120  # a bound on hanging, not on slowness
@@ -30,9 +32,16 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the worker's files and the tests' pages are served, which may call any other address."""
+    """Where the worker's files, the self-test and the tests' pages are served, which may call any other address."""
+    trial = tmp_path_factory.mktemp("trial")
+    (trial / "self-test").mkdir()
+    made = self_test_open(SELF_TEST_FOLDER)
+    (trial / "self-test.json").write_bytes(made.manifest)
+    for sha256, data in made.files.items():
+        (trial / "self-test" / sha256).write_bytes(data)
     policy = "default-src 'self'; connect-src *"
-    with static_site({"/static/": STATIC, "/phone/": HERE}, policy=policy) as address:
+    folders = {"/static/": STATIC, "/phone/": HERE, "/device/": trial}
+    with static_site(folders, policy=policy) as address:
         yield address
 
 
@@ -72,6 +81,16 @@ class Night(Harness):
     def state(self, name: str = "worker") -> dict[str, Any]:
         """The worker's last word; of no phase before its first."""
         return dict(self.call("last", name) or {"phase": None, "leasesDone": 0})
+
+    def answer(
+        self, kind: str, condition: Callable[[dict[str, Any]], Any] = bool, name: str = "worker"
+    ) -> dict[str, Any]:
+        """The first message of a kind that meets the condition."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := [told for told in self.call("told", name, kind) if condition(told)]):
+            assert time.monotonic() < deadline, (self.state(name), self.call("failures"))
+            time.sleep(0.05)
+        return dict(found[0])
 
     def wait_until(self, condition: Callable[[dict[str, Any]], Any], name: str = "worker") -> dict[str, Any]:
         """The first state seen that meets the condition."""

@@ -55,6 +55,13 @@ export class Machine {
     return this.variant !== "cpu";
   }
 
+  // Names the browser and the GPU as far as they tell: what a driver's mistake may depend on.
+  async browserName() {
+    await this.#opened();
+    const { vendor = "", architecture = "", device = "", description = "" } = this.#info;
+    return [navigator.userAgent, vendor, architecture, device, description].join(" | ");
+  }
+
   // {bufferBytes, totalBytes} of the GPU; opens it. Throws RuntimeUnavailable.
   async limits() {
     return (await this.#opened()).limits;

@@ -4,12 +4,15 @@
 //   {type: "start"}       work as the device that keys.js has kept
 //   {type: "stop"}        hand back what is under way, and stop, within a second
 //   {type: "sensors", batteryPercent, charging, network, visible}   null for what the browser cannot tell
+//   {type: "probe"}, {type: "self_test"}, {type: "benchmark", ms}    not while it works
+// Those that need the self-test's files take their `url` too, where it is not the site's own.
 //
 // worker -> page
 //   {type: "state", phase, reason, lease, terms, thermal, speed, earnedMicrousd, leasesDone, clockSkewMs, connected,
 //    error}               on each change, at most four times a second
 //     phase          off, connecting, waiting, fetching, training, uploading, paused or ended
-//     reason         why it is paused: a reason of the protocol's `blocked`, or stopped, hidden, gpu_lost; else null
+//     reason         why it is paused: a reason of the protocol's `blocked`, or stopped, hidden, gpu_lost; self_test
+//                    while it connects and tests its kernels first; else null
 //     lease          null or {step, steps, leaseId}
 //     terms          the protocol's `terms`, or null until the server has told them
 //     thermal        nominal, fair, serious, critical; null where speed says nothing of heat
@@ -18,6 +21,13 @@
 //     clockSkewMs    how far the server's clock is ahead of this one; null before the first welcome
 //     error          null or {code, message}: with phase `ended` what the owner must mend (errors.js), else the trouble
 //                    of the moment: unreachable, connection_lost, storage_full or a code of the protocol
+//   {type: "probe", adapter, limits, features, timestamps, variant, deviceClass, missing: [codes]}   see probe.js
+//   {type: "self_test", ok, failed: [kernel names], cases: [names]}
+//   {type: "benchmark", progress} from 0 to 1, at last {type: "benchmark", result: {flopsPerSecond, deviceClass,
+//   speedFactor}}
+// The last three come with {error: {code, message}} instead where they could not be done.
+//
+// Before it connects, the worker proves its kernels by the self-test, unless they have passed it in this browser already.
 
 import { RuntimeUnavailable } from "../runtime/errors.js";
 import { sign } from "../wire/signing.js";
@@ -27,6 +37,9 @@ import { CannotWork } from "./errors.js";
 import { Feed } from "./feed.js";
 import { identityLoad } from "./keys.js";
 import { Machine } from "./machine.js";
+import { probe } from "./probe.js";
+import { prove, requireProof } from "./proof.js";
+import { benchmark } from "./trial.js";
 import { pause } from "./waiting.js";
 
 const NOTHING = {
@@ -67,19 +80,30 @@ const HANDLERS = {
     sensors = { batteryPercent, charging, network, visible };
     night?.device?.sense(sensors);
   },
+
+  probe: () => answer("probe", probe),
+
+  self_test: ({ url }) =>
+    answer("self_test", () => onTrial((tools) => prove({ ...tools, url }))),
+
+  benchmark: ({ ms, url }) =>
+    answer("benchmark", async () => {
+      const told = (progress) => postMessage({ type: "benchmark", progress });
+      return { result: await onTrial((tools) => benchmark({ ...tools, ms, url, told })) };
+    }),
 };
 
 globalThis.addEventListener("message", ({ data }) => HANDLERS[data.type]?.(data));
 feed.changed();
 
-async function start() {
+async function start({ url }) {
   if (night !== null) return;
   const stop = new AbortController();
   night = { stop, device: null };
   show({ phase: "connecting" });
   let ending = {};
   try {
-    await work(stop.signal);
+    await work(stop.signal, url);
   } catch (error) {
     if (!stop.signal.aborted) ending = { phase: "ended", error: ofOwner(error) };
   }
@@ -89,22 +113,24 @@ async function start() {
   show({ terms, earnedMicrousd, leasesDone, clockSkewMs, ...ending });
 }
 
-async function work(signal) {
+async function work(signal, url) {
   const identity = await identityLoad();
   if (identity === null) throw new CannotWork("not_paired", "This browser is not paired; pair it first.");
   await alone(identity.deviceId, signal, async () => {
     const machine = new Machine();
     try {
-      await workWith(machine, identity, signal);
+      await workWith(machine, identity, { signal, url });
     } finally {
       machine.close();
     }
   });
 }
 
-async function workWith(machine, identity, signal) {
+async function workWith(machine, identity, { signal, url }) {
   const limits = await machine.limits();
   const blobs = await Blobs.open();
+  const testing = () => show({ phase: "connecting", reason: "self_test" });
+  await requireProof({ machine, blobs, signal, url, testing });
   signal.throwIfAborted();
   const signing = (bytes) => sign(identity.keys.privateKey, bytes);
   const device = new Device({
@@ -131,6 +157,25 @@ async function alone(deviceId, signal, body) {
       throw new CannotWork("other_tab", "Another tab of this browser works as this device; use that one.");
     }
     await pause(LOCK_WAIT_MS, { signal });
+  }
+}
+
+// Answer the page with what `make` resolves to. One thing at a time: two would time each other.
+async function answer(type, make) {
+  try {
+    if (night !== null) throw new CannotWork("working", "The device works; stop it first.");
+    postMessage({ type, ...(await make()) });
+  } catch (error) {
+    postMessage({ type, error: ofOwner(error) });
+  }
+}
+
+async function onTrial(body) {
+  const machine = new Machine();
+  try {
+    return await body({ machine, blobs: await Blobs.open() });
+  } finally {
+    machine.close();
   }
 }
 
