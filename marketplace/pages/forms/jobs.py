@@ -29,6 +29,7 @@ LOSSES = [
     ("cross_entropy", "Cross-entropy"),
     ("mse", "Mean squared error"),
 ]
+DROPOUT_HELP = "Share of values that training leaves out at random, such as 0.1. Left empty: none."
 # AdamW is what transformers are trained with.
 FIRST_CHOICE = {"tokens": {"model": "gpt", "optimizer": "adamw"}}
 
@@ -77,6 +78,7 @@ class JobForm(forms.Form):
         required=False, initial="128", label="Hidden layers", help_text="Width of each, from input to output."
     )
     mlp_activation = forms.ChoiceField(required=False, choices=ACTIVATIONS, label="Activation")
+    mlp_dropout = _fraction(label="Dropout", help_text=DROPOUT_HELP)
     cnn_image = NumbersField(
         required=False,
         label="Image",
@@ -92,6 +94,7 @@ class JobForm(forms.Form):
     gpt_layers = _number(initial=2, label="Layers")
     gpt_heads = _number(initial=4, label="Heads")
     gpt_context = _number(label="Context, tokens", help_text="Left empty: the length of the dataset's rows.")
+    gpt_dropout = _fraction(label="Dropout", help_text=DROPOUT_HELP)
     gpt_vocabulary = _number(label="Vocabulary", help_text="Left empty: as many tokens as the dataset has.")
 
     loss = forms.ChoiceField(
