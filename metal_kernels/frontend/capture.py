@@ -25,7 +25,7 @@ from metal_kernels.frontend.blame import ModuleLocation
 from metal_kernels.frontend.decompositions import core_table, early_table
 from metal_kernels.frontend.losses import LossSpec, loss_function
 from metal_kernels.frontend.lower import Slot, lower
-from metal_kernels.frontend.optimizers import OptimizerSpec
+from metal_kernels.frontend.optimizers import OptimizerSpec, clipped
 from metal_kernels.frontend.randomness import Draws
 from metal_kernels.program.graph import DTYPE_NAMES, TORCH_DTYPES, Kind, Program
 from metal_kernels.program.validate import SCALARS, program_validate
@@ -73,6 +73,8 @@ def capture_training_step(
         gradients = _gradients(total, parameters)
         results: Values = {("loss", "loss"): total.detach()}
         with torch.no_grad():
+            if optimizer.clip_norm is not None:
+                gradients = clipped(gradients, optimizer.clip_norm)
             for key, gradient in gradients.items():
                 old_slots = tuple(values["optimizer", f"{kind}/{key}"] for kind in optimizer.slots)
                 results["parameter", key], new_slots = optimizer.update(

@@ -73,7 +73,7 @@ def _shape(seed_low: Tensor, seed_high: Tensor, step: Tensor, stream: int, size:
     return seed_low.new_empty(size, dtype=torch.float32)
 
 
-_library: Final = torch.library.Library("nightshift", "DEF")
+_library: Final = torch.library.Library("nightshift", "DEF")  # type: ignore[no-untyped-call]
 _library.define(SCHEMA)  # type: ignore[no-untyped-call]
 _library.impl("random_uniform", _draw, "CPU")  # type: ignore[no-untyped-call]
 _library.impl("random_uniform", _shape, "Meta")  # type: ignore[no-untyped-call]
