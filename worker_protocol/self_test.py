@@ -138,7 +138,7 @@ def _case(name: str, case: Case, files: dict[str, bytes]) -> dict[str, Any]:
     start = initial_state(module, program)
     params = {key: start[key] for key in program.model_spec}
     trained, losses = _trained(program, params, inputs, targets)
-    moved = {key: trained[key] - params[key] for key in params if params[key].is_floating_point()}
+    moved = {key: trained[key] - params[key] for key in params}
     return {
         "name": name,
         "program": _put(files, _compiled(program)),

@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -31,6 +30,7 @@ from marketplace.pages.forms import (
     window_formset,
     windows_of,
 )
+from marketplace.pages.pairing import PairingPanel, pairing_panel
 from marketplace.pages.views.requests import page
 
 PREFIX = "windows"
@@ -56,7 +56,7 @@ def pair(request: HttpRequest, person: User) -> HttpResponse:
     except NightshiftError as error:
         messages.error(request, error.message)
         return _devices_page(request, person, status=status_of(error))
-    return _devices_page(request, person, code=code, code_expires_at=pairing_code.expires_at)
+    return _devices_page(request, person, pairing=pairing_panel(code, pairing_code.expires_at))
 
 
 @page("POST")
@@ -146,14 +146,13 @@ def _devices_page(
     person: User,
     *,
     windows_form: WindowFormSet | None = None,
+    pairing: PairingPanel | None = None,
     status: int = 200,
-    **pairing: object,
 ) -> HttpResponse:
     context = {
         "fleet": fleet_view(owner=person, now=utc_now()),
         "windows_form": windows_form or window_formset(common_windows_of(person)),
-        "server_url": settings.PUBLIC_URL,
-        **pairing,
+        "pairing": pairing,
     }
     return render(request, "marketplace/devices.html", context, status=status)
 
