@@ -8,6 +8,7 @@ BillingError
 ├── HoldNotFound              no hold has that reference
 ├── HoldReleased              a new charge to a hold whose rest has gone back
 ├── NotAnOperator             a grant, a freeze or a replay by somebody who may not
+├── ReasonInvalid            an operator's act without a reason, or with too long a one
 ├── WalletFrozen              a chargeback is open, or an operator has said so
 ├── PayInError
 │   ├── TopUpNotFound
@@ -90,6 +91,10 @@ class HoldReleased(BillingError):
 
 class NotAnOperator(BillingError):
     code = "not_an_operator"
+
+
+class ReasonInvalid(BillingError):
+    code = "reason_invalid"
 
 
 class WalletFrozen(BillingError):

@@ -58,6 +58,7 @@ STATUS_BY_CODE: dict[str, int] = {
     "idempotency_key_invalid": 400,
     "insufficient_funds": 402,
     "not_an_operator": 403,
+    "reason_invalid": 400,
     "wallet_frozen": 403,
     "top_up_not_found": 404,
     "top_up_not_refundable": 409,

@@ -1,12 +1,13 @@
-"""The books (`ledger`), earnings and their days, money in (`pay_in`), money out (`pay_out`), and talk with Stripe."""
+"""The books (`ledger`), earnings, money in (`pay_in`) and out (`pay_out`), talk with Stripe, operators (`audit`)."""
 
+from billing.models.audit import OperatorAction
 from billing.models.earnings import Earning
 from billing.models.ledger import Account, Hold, Posting, Transfer
 from billing.models.news import BillingNews
 from billing.models.owner_hooks import OwnerDelivery, OwnerHook
 from billing.models.pay_in import Dispute, Refund, TopUp
 from billing.models.pay_out import Payout, PayoutAccount, PayoutStep
-from billing.models.standing import OperatorAction, Standing
+from billing.models.standing import Standing
 from billing.models.stripe import StripeCall, StripeEvent
 
 __all__ = [

@@ -25,9 +25,10 @@ from billing.domain.entries import (
     release_entry,
     wallet_key,
 )
-from billing.errors import HoldNotFound, HoldReleased, IdempotencyConflict, NotAnOperator
+from billing.errors import HoldNotFound, HoldReleased, IdempotencyConflict
 from billing.models import Account, Earning, Hold, Posting, Transfer
 from billing.posting import accounts_lock, entries_post
+from billing.services.audit import operator_check
 from billing.services.standing import wallet_check
 from common.clock import utc_now
 
@@ -36,10 +37,7 @@ def grant_post(
     *, user: User, amount_microusd: int, operator: User, idempotency_key: str, memo: str = ""
 ) -> Transfer:
     """Put money of the platform into a person's wallet. Raises NotAnOperator unless `operator` is active staff."""
-    if not (operator.is_active and operator.is_staff):
-        raise NotAnOperator(
-            "Only an operator can grant money; `manage.py createsuperuser` makes one.", field="operator"
-        )
+    operator_check(operator)
     entry = grant_entry(
         user_id=user.pk,
         amount_microusd=amount_microusd,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.conftest import Page
+from tests.phone.worker.conftest import Harness
 from worker_protocol.wire.errors import ALL_ERRORS, ProtocolError
 
 pytestmark = pytest.mark.browser
@@ -22,7 +22,7 @@ def named(section: str) -> Any:
 
 
 @named("messages")
-def test_a_message_has_these_fields_and_bytes(page: Page, vector: dict[str, Any]) -> None:
+def test_a_message_has_these_fields_and_bytes(page: Harness, vector: dict[str, Any]) -> None:
     read = page.call("decoded", vector["direction"], {"text": vector["text"]})["value"]
     # Fields that may be left out are filled in; what the text has is read as it stands.
     assert {name: read[name] for name in vector["fields"]} == vector["fields"]
@@ -31,26 +31,26 @@ def test_a_message_has_these_fields_and_bytes(page: Page, vector: dict[str, Any]
 
 
 @named("readable")
-def test_a_lenient_frame_is_read(page: Page, vector: dict[str, Any]) -> None:
+def test_a_lenient_frame_is_read(page: Harness, vector: dict[str, Any]) -> None:
     written = page.call("rewritten", vector["direction"], vector["text"])["value"]
     assert json.loads(written) == json.loads(vector["means"])
 
 
 @named("invalid")
-def test_an_invalid_frame_has_this_error(page: Page, vector: dict[str, Any]) -> None:
+def test_an_invalid_frame_has_this_error(page: Harness, vector: dict[str, Any]) -> None:
     frame = {name: vector[name] for name in ("text", "binary_hex", "repeated") if name in vector}
     error = page.call("decoded", vector["direction"], frame)["error"]
     assert (error["code"], error["field"]) == (vector["code"], vector["field"])
 
 
 @pytest.mark.parametrize("vector", VECTORS["signing"])
-def test_a_signature_is_these_bytes(page: Page, vector: dict[str, Any]) -> None:
+def test_a_signature_is_these_bytes(page: Harness, vector: dict[str, Any]) -> None:
     signed = page.call("signed", vector)
     assert signed == {name: vector[name] for name in ("signing_bytes", "signature")}
 
 
 @pytest.mark.parametrize("vector", OURS, ids=lambda vector: vector["name"])
-def test_a_session_goes_like_this(page: Page, vector: dict[str, Any]) -> None:
+def test_a_session_goes_like_this(page: Harness, vector: dict[str, Any]) -> None:
     outcomes = page.call("played", vector)
     for step, outcome in zip(vector["steps"], outcomes, strict=True):
         expected = {name: step[name] for name in ("sends", "acts_on", "state", "close_code")}
@@ -61,11 +61,11 @@ def test_a_session_goes_like_this(page: Page, vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL_ERRORS, ids=lambda kind: kind.code)
-def test_every_close_code_has_its_meaning(page: Page, kind: type[ProtocolError]) -> None:
+def test_every_close_code_has_its_meaning(page: Harness, kind: type[ProtocolError]) -> None:
     assert page.call("closeMeaning", kind.close_code)["code"] == kind.code
 
 
-def test_a_message_of_ours_that_is_wrong_is_never_sent(page: Page) -> None:
+def test_a_message_of_ours_that_is_wrong_is_never_sent(page: Harness) -> None:
     error = page.call("encoded", {"type": "status", "battery_percent": 101})["error"]
     assert (error["code"], error["field"]) == ("bad_field", "battery_percent")
 
