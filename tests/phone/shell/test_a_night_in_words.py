@@ -226,27 +226,16 @@ def test_a_worker_that_dies_is_started_again(night):
     night.chromium.events.clear()  # the death was meant
 
 
-def test_a_device_that_computes_wrong_gets_no_work_and_is_told_why(paired):
-    paired.answers(self_test=[{"type": "self_test", "ok": False, "failed": ["conv2d_backward", "softmax"]}])
-    paired.tap("#start")
-    paired.until_text("This browser computes wrong results, so the device gets no work.", "#home-trouble")
-    assert "conv2d_backward, softmax" in paired.text("#home-trouble")
-    assert paired.told("start") == []
+def test_a_check_before_work_is_said(night):
+    night.become(phase="connecting", reason="self_test")
+    night.until_text("Checking the GPU", "#doing")
+    assert "known answers" in night.text("#detail")
 
 
-def test_right_results_are_asked_for_again_only_after_a_change(paired):
-    paired.tap("#start")
-    paired.until_screen("night")
-    assert len(paired.told("self_test")) == 1
-    paired.open()
-    paired.tap("#start")
-    paired.until_screen("night")
-    assert paired.told("self_test") == []
-    paired.tap("#stop")
-    paired.until_screen("stopped")
-    paired.answers(
-        probe=[{"type": "probe", "adapter": {"vendor": "test", "architecture": "two"}, "missing": []}]
+def test_a_device_that_computes_wrong_gets_no_work_and_is_told_why(night):
+    night.become(phase="ended", error={"code": "self_test_failed", "message": "Wrong: softmax."})
+    night.until_screen("home")
+    words = (
+        "This browser computes wrong results, so the device gets no work. Wrong: softmax. Update the browser"
     )
-    paired.tap("#again")
-    paired.until_screen("night")
-    assert len(paired.told("self_test")) == 1
+    assert words in night.text("#home-trouble")

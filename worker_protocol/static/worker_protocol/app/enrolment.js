@@ -12,7 +12,6 @@ import { codeCreate, devicePair, facts } from "./site.js";
 import { percent, speedWords } from "./words.js";
 
 const BENCHMARK_MS = 10_000;
-const GPU_NAME = "A GPU large enough for the work";
 // A refusal of the code leaves all that was measured; only another code is needed.
 const ABOUT_THE_CODE = new Set([
   "pairing_code_wrong",
@@ -24,7 +23,6 @@ const ABOUT_THE_CODE = new Set([
 export class Enrolment {
   #screens;
   #worker;
-  #fitness;
   #onPaired;
   #scan;
   #code = null;
@@ -33,10 +31,9 @@ export class Enrolment {
   #speed = null; // {flopsPerSecond, deviceClass, speedFactor}
 
   // `onPaired(identity)` is called once the identity is kept.
-  constructor({ screens, worker, fitness, onPaired }) {
+  constructor({ screens, worker, onPaired }) {
     this.#screens = screens;
     this.#worker = worker;
-    this.#fitness = fitness;
     this.#onPaired = onPaired;
     this.#scan = new ScanPanel((code) => this.#useCode(code));
     byId("welcome-go").addEventListener("click", () => this.#probe());
@@ -65,12 +62,8 @@ export class Enrolment {
     this.#screens.show("probe");
     byId("probe-go").disabled = true;
     show(byId("probe-again"), false);
-    const checks = await browserChecks();
+    const checks = await browserChecks(this.#worker);
     this.#list(checks);
-    if (checks.every(({ ok }) => ok)) {
-      checks.push(await this.#gpuCheck());
-      this.#list(checks);
-    }
     this.#description = await deviceDescription();
     const able = checks.every(({ ok }) => ok);
     show(byId("install-advice"), able && isApple(this.#description) && !isInstalled());
@@ -80,18 +73,9 @@ export class Enrolment {
     if (able) byId("probe-go").focus();
   }
 
-  async #gpuCheck() {
-    try {
-      const { missing } = await this.#worker.probe();
-      return { name: GPU_NAME, code: missing[0], ok: missing.length === 0 };
-    } catch (error) {
-      return { name: GPU_NAME, code: error.code, message: error.message, ok: false };
-    }
-  }
-
   #list(checks) {
-    const items = checks.map(({ name, code, message, ok }) => {
-      const { what, next } = ok ? { what: "", next: "" } : sentenceFor("local", code, { message });
+    const items = checks.map(({ name, code, ok }) => {
+      const { what, next } = ok ? { what: "", next: "" } : sentenceFor("local", code);
       const words = ok ? [] : [make("p", { textContent: `${what} ${next}` })];
       const mark = make("span", { className: "mark", ariaHidden: "true" });
       const state = make("span", { className: "unseen", textContent: ok ? " yes" : " no" });
@@ -160,9 +144,9 @@ export class Enrolment {
     speed.className = "";
     byId("measure-progress").value = 0;
     try {
-      const { ok, failed } = await this.#fitness.known();
+      const { ok, failed } = await this.#worker.selfTest();
       test.className = ok ? "ok" : "bad";
-      if (!ok) return this.#troubled(sentenceFor("local", "unfit", { failed }));
+      if (!ok) return this.#troubled(sentenceFor("local", "self_test_failed", { failed }));
       setText(byId("measure-test-words"), "Every kind of computation gave the known answer.");
       speed.className = "busy";
       this.#speed = await this.#worker.benchmark(BENCHMARK_MS, (part) => this.#measuring(part));

@@ -2,7 +2,6 @@
 
 import { byId, make, setText, setTrouble, show } from "./dom.js";
 import { hintCodes, hintSentences } from "./hints.js";
-import { sentenceFor } from "./sentences.js";
 import { clockTime, money } from "./words.js";
 
 const LAST_NIGHT = "nightshift-last-night";
@@ -12,16 +11,14 @@ const ACTS = { pair: "Pair again", reload: "Load the app anew", devices: "To the
 export class Home {
   #screens;
   #sensors;
-  #fitness;
   #wake;
   #onStart;
   #onAct;
 
-  // `onStart()` is called when the device is fit and the owner has started; `onAct` holds what is done for each of ACTS.
-  constructor({ screens, sensors, fitness, wake, onStart, onAct }) {
+  // `onStart()` is called when the owner has started; `onAct` holds what is done for each of ACTS.
+  constructor({ screens, sensors, wake, onStart, onAct }) {
     this.#screens = screens;
     this.#sensors = sensors;
-    this.#fitness = fitness;
     this.#wake = wake;
     this.#onStart = onStart;
     this.#onAct = onAct;
@@ -45,35 +42,16 @@ export class Home {
     byId("hints").replaceChildren(...hints);
   }
 
-  // Within the owner's tap the screen is kept on; then the device must have shown that it computes right.
+  // The screen is kept on from within the owner's tap, which some browsers ask for.
   async start() {
-    const button = byId("start");
-    button.disabled = true;
     this.#trouble(null);
     await this.#wake.hold();
-    const trouble = await this.#unfit();
-    button.disabled = false;
-    setText(button, "Start the night");
-    if (trouble === null) return this.#onStart();
-    await this.#wake.release();
-    this.#screens.show("home");
-    return this.#trouble(trouble);
+    this.#onStart();
   }
 
   keepNight({ earnedMicrousd, leasesDone }) {
     const night = { earnedMicrousd, leasesDone, endedMs: Date.now() };
     localStorage.setItem(LAST_NIGHT, JSON.stringify(night));
-  }
-
-  async #unfit() {
-    const onTest = () => setText(byId("start"), "Checking the GPU…");
-    try {
-      const { ok, failed } = await this.#fitness.known({ onTest });
-      return ok ? null : sentenceFor("local", "unfit", { failed });
-    } catch (error) {
-      const known = ["no_webgpu", "no_gpu"].includes(error.code) ? error.code : "self_test_unavailable";
-      return sentenceFor("local", known, { message: error.message });
-    }
   }
 
   #trouble(sentence) {

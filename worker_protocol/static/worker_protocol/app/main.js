@@ -4,7 +4,6 @@ import { identityForget, identityLoad } from "../worker/keys.js";
 import { codeFromFragment } from "./codes.js";
 import { byId, setText, show } from "./dom.js";
 import { Enrolment } from "./enrolment.js";
-import { Fitness } from "./fitness.js";
 import { Home } from "./home.js";
 import { Installation } from "./installation.js";
 import { Night } from "./night.js";
@@ -20,13 +19,11 @@ const worker = new PhoneWorker();
 const sensors = new Sensors();
 const wake = new WakeKeeper();
 const installation = new Installation();
-const fitness = new Fitness(worker);
 const night = new Night({ worker, sensors, wake, screens });
-const enrolment = new Enrolment({ screens, worker, fitness, onPaired });
+const enrolment = new Enrolment({ screens, worker, onPaired });
 const home = new Home({
   screens,
   sensors,
-  fitness,
   wake,
   onStart: () => night.start(),
   onAct: { pair: pairAnew, reload: () => location.reload(), devices: () => location.assign("/devices/") },

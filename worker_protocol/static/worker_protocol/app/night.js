@@ -71,9 +71,8 @@ export class Night extends EventTarget {
   }
 
   #begin() {
-    this.#worker.sensors(this.#sensors.readings);
+    this.#worker.sensors(this.#sensors.readings); // ahead, so that it begins by knowing
     this.#worker.start();
-    this.#worker.sensors(this.#sensors.readings);
   }
 
   #end() {
@@ -89,7 +88,7 @@ export class Night extends EventTarget {
       this.dispatchEvent(new CustomEvent("over", { detail: state }));
       return;
     }
-    if (state.phase !== "connecting") this.#forgetConnecting();
+    if (state.phase !== "connecting" || state.reason === "self_test") this.#forgetConnecting();
     else this.#connectingSinceMs ??= performance.now();
     this.#draw();
   }

@@ -37,7 +37,7 @@ export class PhoneWorker extends EventTarget {
   }
 
   sensors(readings) {
-    if (this.#worker !== null) this.#post({ type: "sensors", ...readings });
+    this.#post({ type: "sensors", ...readings });
   }
 
   // Resolves to true once the worker has stopped by itself, to false if it had to be ended.
