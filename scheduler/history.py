@@ -1,4 +1,4 @@
-"""Reads of what devices did over some hours: when they were connected, what blocked them, what became of their leases.
+"""Reads of what devices did over some hours: when connected, blocked by what, and what became of their leases.
 
 Two queries, however many devices and hours; `scheduler.domain.spells` says how the record is kept.
 """
@@ -17,7 +17,7 @@ from scheduler.models import Lease, Spell
 
 @dataclass(frozen=True, slots=True)
 class PastSpell:
-    """The device was connected; `blocked` kept it from work, or nothing (None). It goes on while `ended_at` is None."""
+    """The device was connected; `blocked` kept it from work, or nothing (None). Still so while `ended_at` is None."""
 
     blocked: str | None
     began_at: datetime
@@ -60,8 +60,8 @@ def device_histories(
 ) -> dict[UUID, History]:
     """By device; one of which nothing is known has an empty history."""
     histories: defaultdict[UUID, History] = defaultdict(History)
-    for device_id, *values in _spells(device_ids, since, until):
-        histories[device_id].spells.append(PastSpell(*values))
+    for device_id, blocked, began_at, ended_at in _spells(device_ids, since, until):
+        histories[device_id].spells.append(PastSpell(blocked, began_at, ended_at))
     for device_id, state, reason, granted_at, ended_at, charge_microusd in _leases(device_ids, since, until):
         earned = 0
         if state == Lease.State.ACCEPTED:
