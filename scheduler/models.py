@@ -157,7 +157,7 @@ class Lease(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     shard = models.ForeignKey(Shard, on_delete=models.CASCADE, related_name="leases")
-    device_id = models.UUIDField(db_index=True)
+    device_id = models.UUIDField()
     owner_id = models.BigIntegerField()
     device_class = models.CharField(max_length=20)
     state = models.CharField(max_length=12, choices=State.choices, default=State.GRANTED)
@@ -184,6 +184,10 @@ class Lease(models.Model):
 
     class Meta:
         ordering = ["granted_at"]
+        indexes = [
+            models.Index(fields=["device_id", "ended_at"], name="lease_by_device_and_end"),
+            models.Index(fields=["owner_id", "ended_at"], name="lease_by_owner_and_end"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["shard"], condition=Q(state="accepted"), name="lease_a_shard_is_accepted_once"
@@ -208,6 +212,35 @@ class Standing(models.Model):
 
     def __str__(self) -> str:
         return f"standing of {self.device_id}"
+
+
+class Spell(models.Model):
+    """A stretch of time in which a device was connected and one thing, or nothing, kept it from work.
+
+    Between its spells a device was off line. Kept for two weeks, for owners to look at; nothing is decided by it.
+    """
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    device_id = models.UUIDField()
+    blocked = models.CharField(max_length=20, null=True, help_text="what kept it from work; null is nothing")  # noqa: DJ001 - as events have it
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, db_index=True)
+
+    class Meta:
+        ordering = ["began_at"]
+        indexes = [models.Index(fields=["device_id", "began_at"], name="spell_by_device_and_beginning")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["device_id"], condition=Q(ended_at=None), name="spell_of_a_device_is_open_once"
+            ),
+            models.CheckConstraint(
+                name="spell_ends_after_it_began",
+                condition=Q(ended_at=None) | Q(ended_at__gte=models.F("began_at")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.device_id}: {self.blocked or 'free'} from {self.began_at:%d %b %H:%M}"
 
 
 class DispatcherLock(models.Model):

@@ -15,7 +15,15 @@ from blobs.services import blob_release
 from common.wake import SETTLER, wake_on_commit
 from scheduler import models
 from scheduler.domain.spec import DataSlice, RunSpec
-from scheduler.domain.state import LeaseState, RoundState, RunState, ShardState, StandingState, State
+from scheduler.domain.state import (
+    LeaseState,
+    RoundState,
+    RunState,
+    ShardState,
+    SpellState,
+    StandingState,
+    State,
+)
 from scheduler.domain.transitions import LeasePhase, RoundPhase, RunPhase, ShardPhase
 from scheduler.domain.turn import Outcome, RoundClosed
 
@@ -29,6 +37,7 @@ _SHARD_FIELDS = ["round_id", "index", "slice_index", "seed", "attempts"]
 _LEASE_FIELDS = [
     f.name for f in fields(LeaseState) if f.name not in ("id", "run_id", "round_id", "phase", "losses")
 ]
+_SPELL_FIELDS = [f.name for f in fields(SpellState)]
 _STANDING_FIELDS = [f.name for f in fields(StandingState) if f.name != "device_id"]
 
 
@@ -51,6 +60,8 @@ def load() -> State:
     for row in models.Standing.objects.all():
         standing = StandingState(row.device_id, **_values(row, _STANDING_FIELDS))
         state.standings[standing.device_id] = standing
+    for open_spell in models.Spell.objects.filter(ended_at=None):
+        state.spells[open_spell.device_id] = SpellState(**_values(open_spell, _SPELL_FIELDS))
     return state
 
 
@@ -89,6 +100,9 @@ def save(outcome: Outcome) -> None:
         for standing in changed.standings.values()
     ]
     _upsert(models.Standing, standings)
+    # Those that have ended first, as a device has one open spell at any time.
+    spells = sorted(changed.spells.values(), key=lambda spell: spell.ended_at is None)
+    _upsert(models.Spell, [models.Spell(**_values(spell, _SPELL_FIELDS)) for spell in spells])
     for release in outcome.releases:
         blob_release(holder=release.holder, sha256=release.sha256)
     for news in outcome.news:
@@ -155,7 +169,7 @@ def _values(source: object, names: Iterable[str]) -> dict[str, Any]:
 
 
 Row = TypeVar("Row", models.Round, models.Shard, models.Lease)
-AnyRow = TypeVar("AnyRow", models.Round, models.Shard, models.Lease, models.Standing)
+AnyRow = TypeVar("AnyRow", models.Round, models.Shard, models.Lease, models.Standing, models.Spell)
 
 
 def _row(model: type[Row], entity: Any, names: Iterable[str], **values: Any) -> Row:

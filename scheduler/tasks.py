@@ -14,6 +14,7 @@ from django.db import transaction
 
 from blobs.selectors import blob_bytes, blob_is_held, blob_size
 from blobs.services import blob_put
+from common.clock import utc_now
 from common.errors import NightshiftError
 from common.wake import DISPATCHER, wake_on_commit
 from metal_kernels.delta import delta_decode
@@ -26,6 +27,7 @@ from scheduler.domain.turn import lease_holder, run_holder
 from scheduler.errors import AggregationFailed, Diverged, RoundUnreadable
 from scheduler.models import Inbox, Lease, Round, Run
 from scheduler.selectors import accepted_leases
+from scheduler.services import PRUNED_AT_ONCE, spells_prune
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +75,13 @@ def aggregate_round(run_id: str, round_index: int) -> None:
         validation_loss=evaluation.loss,
         validation_metric=_metric(round_.run, evaluation),
     )
+
+
+@shared_task(expires=3_600)
+def prune_spells() -> None:
+    """Let go of spells that are past keeping, some thousands in each transaction."""
+    while spells_prune(now=utc_now()) == PRUNED_AT_ONCE:
+        pass
 
 
 def _verdict(lease: Lease) -> Verdict:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from uuid import UUID
 
-from scheduler.domain import leases
+from scheduler.domain import leases, spells
 from scheduler.domain.events import (
     BlockReason,
     DeviceBlocked,
@@ -24,7 +24,7 @@ def on_connected(turn: Turn, event: DeviceConnected) -> None:
     known = turn.state.devices.get(event.device_id)
     if known is not None and known.session_id != event.session_id:
         turn.close_session(known.session_id, "superseded")
-    turn.state.devices[event.device_id] = DeviceState(
+    device = DeviceState(
         id=event.device_id,
         session_id=event.session_id,
         owner_id=event.owner_id,
@@ -34,6 +34,7 @@ def on_connected(turn: Turn, event: DeviceConnected) -> None:
         blocked=event.blocked,
         cached=frozenset(event.cached),
     )
+    spells.put_device(turn, device)
     if event.blocked is not None:
         _take_back(turn, event.device_id, event.blocked)
     for lease in turn.state.live_on(event.device_id):
@@ -72,7 +73,7 @@ def on_disconnected(turn: Turn, event: DeviceDisconnected) -> None:
     device = turn.state.devices.get(event.device_id)
     if device is None or device.session_id != event.session_id:
         return
-    del turn.state.devices[device.id]
+    spells.drop_device(turn, device)
     for lease in turn.state.live_on(device.id):
         if lease.phase in UNDER_WAY:
             turn.state.resume_by[lease.id] = ResumeBy(turn.now + RESUME_GRACE, blamed=True)
@@ -80,8 +81,9 @@ def on_disconnected(turn: Turn, event: DeviceDisconnected) -> None:
 
 def forget(turn: Turn, device_id: UUID) -> None:
     """A device does not answer: nothing more for it, unless its socket still lives and says so."""
-    device = turn.state.devices.pop(device_id, None)
+    device = turn.state.devices.get(device_id)
     if device is not None:
+        spells.drop_device(turn, device)
         turn.ask_to_announce(device.session_id)
 
 
@@ -125,7 +127,7 @@ def on_ready(turn: Turn, event: DeviceReady) -> None:
 def _block(turn: Turn, device_id: UUID, blocked: BlockReason | None) -> None:
     device = turn.state.devices.get(device_id)
     if device is not None:
-        turn.state.devices[device.id] = replace(device, blocked=blocked)
+        spells.put_device(turn, replace(device, blocked=blocked))
     if blocked is not None:
         _take_back(turn, device_id, blocked)
 

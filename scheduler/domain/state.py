@@ -107,6 +107,17 @@ class StandingState:
 
 
 @dataclass(frozen=True, slots=True)
+class SpellState:
+    """A device was connected, and `blocked` kept it from work (None: nothing did); `scheduler.domain.spells`."""
+
+    id: UUID
+    device_id: UUID
+    blocked: BlockReason | None
+    began_at: datetime
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceState:
     """A connected device; nothing of it outlives its socket."""
 
@@ -171,9 +182,13 @@ class State:
     leases: dict[UUID, LeaseState] = field(default_factory=dict)
     standings: dict[UUID, StandingState] = field(default_factory=dict)
 
+    spells: dict[UUID, SpellState] = field(default_factory=dict)  # the open one of each device
+
     # Known to this process only; after a restart devices announce themselves and everything open is asked
     # anew.
     devices: dict[UUID, DeviceState] = field(default_factory=dict)
+    ended_spells: dict[UUID, SpellState] = field(default_factory=dict)  # of late, by device
+    unheard_since: datetime | None = None  # after a restart, until devices have had time to come back
     asked: dict[UUID, Asked] = field(default_factory=dict)
     resume_by: dict[UUID, ResumeBy] = field(default_factory=dict)
     moved_at: dict[UUID, datetime] = field(default_factory=dict)  # when a lease last made a step
@@ -292,4 +307,5 @@ class State:
             "shards": self.shards,
             "leases": self.leases,
             "standings": self.standings,
+            "spells": self.spells,
         }

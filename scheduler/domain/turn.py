@@ -25,6 +25,7 @@ from scheduler.domain.state import (
     RoundState,
     RunState,
     ShardState,
+    SpellState,
     StandingState,
     State,
 )
@@ -58,6 +59,7 @@ class Changed:
     shards: dict[UUID, ShardState] = field(default_factory=dict)
     leases: dict[UUID, LeaseState] = field(default_factory=dict)
     standings: dict[UUID, StandingState] = field(default_factory=dict)
+    spells: dict[UUID, SpellState] = field(default_factory=dict)  # by their own ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,17 @@ class Turn:
     def put_standing(self, standing: StandingState) -> None:
         self.state.standings[standing.device_id] = standing
         self.outcome.changed.standings[standing.device_id] = standing
+
+    def put_spell(self, spell: SpellState) -> None:
+        """`scheduler.domain.spells` decides; a device has one open spell, or none."""
+        state = self.state
+        if spell.ended_at is None:
+            state.spells[spell.device_id] = spell
+            state.ended_spells.pop(spell.device_id, None)
+        else:
+            state.spells.pop(spell.device_id, None)
+            state.ended_spells[spell.device_id] = spell
+        self.outcome.changed.spells[spell.id] = spell
 
     def _check(self, before: Entity, after: Entity) -> None:
         story = self.state.story(after.id)

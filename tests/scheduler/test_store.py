@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -15,7 +16,7 @@ from scheduler.domain import machine
 from scheduler.domain.spec import DataSlice, RunSpec
 from scheduler.domain.state import LeaseState
 from scheduler.domain.transitions import LeasePhase
-from scheduler.models import Lease, Run, RunNews, Standing
+from scheduler.models import Lease, Run, RunNews, Spell, Standing
 from scheduler.services import run_start
 
 from .world import ADA, BO, CY, LOSSES, World, connected, sha, spec
@@ -43,7 +44,7 @@ class RandomFleet(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        for model in (Run, Standing, RunNews):
+        for model in (Run, Standing, RunNews, Spell):
             model.objects.all().delete()
         self.add_run(shards=3, budget_microusd=400_000)
         self.turn(*(connected(device) for device in (ADA, BO, CY)))
@@ -143,6 +144,20 @@ class RandomFleet(RuleBasedStateMachine):
         for device in (ADA, BO, CY):
             under_way = [i for i in self.world.state.live_on(device) if i.phase is not LeasePhase.REPORTED]
             assert len(under_way) <= 1
+
+    @invariant()
+    def the_spells_of_a_device_follow_each_other(self) -> None:
+        for device in (ADA, BO, CY):
+            spells = list(Spell.objects.filter(device_id=device).order_by("began_at", "ended_at"))
+            for earlier, later in pairwise(spells):
+                assert earlier.ended_at is not None
+                assert earlier.ended_at <= later.began_at
+
+    @invariant()
+    def who_is_connected_has_an_open_spell(self) -> None:
+        state = self.world.state
+        for device_id, device in state.devices.items():
+            assert state.spells[device_id].blocked == device.blocked
 
     @invariant()
     def nothing_is_spent_beyond_the_budget(self) -> None:
