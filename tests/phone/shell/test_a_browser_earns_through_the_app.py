@@ -41,7 +41,9 @@ def test_from_a_scanned_code_to_money_that_is_shown(world: World, chromium: Chro
     phone.until_screen("night")
     phone.wait_for("document.querySelector('#earned').textContent !== '$0.00'")
     shown_microusd = float(phone.text("#earned").removeprefix("$")) * 1_000_000
-    ((charged_microusd,),) = world.ask("select sum(charge_microusd) from scheduler_lease where state = 'accepted'")
+    ((charged_microusd,),) = world.ask(
+        "select sum(charge_microusd) from scheduler_lease where state = 'accepted'"
+    )
     assert 0 < shown_microusd <= charged_microusd
     phone.tap("#stop")
     phone.until_screen("stopped")

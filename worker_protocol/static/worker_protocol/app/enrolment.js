@@ -8,7 +8,7 @@ import { browserChecks, deviceDescription, isApple, isInstalled } from "./probin
 import { canScan } from "./scanner.js";
 import { ScanPanel } from "./scan-panel.js";
 import { sentenceFor } from "./sentences.js";
-import { codeCreate, devicePair, facts } from "./site.js";
+import { codeCreate, devicePair, estimate, facts } from "./site.js";
 import { percent, speedWords } from "./words.js";
 
 const BENCHMARK_MS = 10_000;
@@ -174,15 +174,20 @@ export class Enrolment {
   // ---- paired
 
   async #offer() {
-    this.#facts = await facts().catch(() => this.#facts);
+    const words = await this.#outlook().catch(() => null); // without it one can be paired all the same
     setTrouble(byId("offer-trouble"), null);
     show(byId("offer-code"), false);
     if (!byId("name").value) byId("name").value = this.#description.name;
-    const words = this.#facts && outlookWords({ facts: this.#facts, ...this.#speed });
     setText(byId("offer-title"), words ? "A night would earn about" : "Almost done");
     setText(byId("offer-range"), words?.range ?? "");
     byId("offer-basis").replaceChildren(...(words?.basis ?? []).map((line) => make("li", { textContent: line })));
     this.#screens.show("offer");
+  }
+
+  async #outlook() {
+    const [known, { deviceClass, flopsPerSecond }] = [await facts(), this.#speed];
+    const found = await estimate(deviceClass, known.hours_a_night);
+    return outlookWords({ facts: known, estimate: found, flopsPerSecond });
   }
 
   async #submitName(event) {
