@@ -87,7 +87,7 @@ class Phone:
     def wait_for(self, expression: str) -> None:
         self.wait(lambda: bool(self.js(f"Boolean({expression})")), expression)
 
-    def wait(self, true: Callable[[], bool], what: str) -> None:
+    def wait(self, true: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + self.patience_s
         while not true():
             if time.monotonic() > deadline:

@@ -58,11 +58,11 @@ def paired(phone: Phone) -> Phone:
 def night(paired: Phone) -> Phone:
     paired.tap("#start")
     paired.until_screen("night")
+    paired.until_text("Waiting for work", "#doing")
     return paired
 
 
 def test_a_night_begins_with_what_the_sensors_say(night):
-    night.until_text("Waiting for work", "#doing")
     sensors = night.told("sensors")[0]
     assert set(sensors) == {"type", "batteryPercent", "charging", "network", "visible"}
     assert sensors["visible"] is True
@@ -114,6 +114,7 @@ def test_a_tap_stops_it_and_says_so_and_it_can_start_again(night):
     night.become(
         phase="training", lease={"step": 1, "steps": 9, "leaseId": "x"}, leasesDone=2, earnedMicrousd=52_000
     )
+    night.until_text("Training", "#doing")
     night.tap("#stop")
     night.until_screen("stopped")
     assert "Nothing is running on this device now. Earned tonight: $0.05." in night.text()
@@ -152,7 +153,9 @@ def test_the_screen_is_kept_on_and_again_after_the_page_was_hidden(paired):
     paired.until_screen("night")
     assert paired.js("locks.taken") == 1
     paired.js("see('hidden'); locks.now[0].release()")
-    assert paired.told("sensors")[-1]["visible"] is False
+    paired.wait(
+        lambda: paired.told("sensors")[-1:] and not paired.told("sensors")[-1]["visible"], "word of it"
+    )
     assert paired.js("locks.taken") == 1
     paired.js("see('visible')")
     paired.wait_for("locks.taken === 2")
