@@ -7,7 +7,7 @@ import { outlookWords } from "./outlook.js";
 import { browserChecks, deviceDescription, isApple, isInstalled } from "./probing.js";
 import { canScan } from "./scanner.js";
 import { ScanPanel } from "./scan-panel.js";
-import { sentenceFor } from "./sentences.js";
+import { anySentenceFor, sentenceFor } from "./sentences.js";
 import { codeCreate, devicePair, estimate, facts } from "./site.js";
 import { percent, speedWords } from "./words.js";
 
@@ -151,9 +151,9 @@ export class Enrolment {
       speed.className = "busy";
       this.#speed = await this.#worker.benchmark(BENCHMARK_MS, (part) => this.#measuring(part));
     } catch (error) {
-      const [mark, code] = test.className === "busy" ? [test, "self_test_unavailable"] : [speed, "benchmark_failed"];
-      mark.className = "bad";
-      return this.#troubled(sentenceFor("local", code, { message: error.message }));
+      (test.className === "busy" ? test : speed).className = "bad";
+      const code = navigator.onLine ? error.code : "offline";
+      return this.#troubled(anySentenceFor(code, { message: error.message }));
     }
     speed.className = "ok";
     byId("measure-progress").value = 1;

@@ -49,7 +49,9 @@ export class Home {
     this.#onStart();
   }
 
+  // A night that did nothing, as of a second tab, says nothing of the one before.
   keepNight({ earnedMicrousd, leasesDone }) {
+    if (leasesDone === 0) return;
     const night = { earnedMicrousd, leasesDone, endedMs: Date.now() };
     localStorage.setItem(LAST_NIGHT, JSON.stringify(night));
   }

@@ -263,11 +263,6 @@ const LOCAL = {
     what: "The browser gives this app no storage.",
     next: message || "Open it in a normal tab, not a private one, and free some space on the device.",
   }),
-  benchmark_failed: ({ message }) => ({
-    what: "The speed could not be measured.",
-    next: message || "Close other tabs, restart the browser and try again.",
-    act: "retry",
-  }),
   error: ({ message }) => ({
     what: "The part of the app that works has failed.",
     next: message || "Start again. If this repeats, close the app and open it again.",
