@@ -27,8 +27,7 @@ const SENSOR_CHECKS = {
 export function decide({ terms, readings, stopped, visible, serverNowMs, before }) {
   if (stopped) return "stopped";
   if (!visible) return "hidden";
-  if (SENSOR_CHECKS.too_hot(terms, readings, before === "too_hot")) return "too_hot";
-  if (terms === null) return null;
+  if (terms === null) return SENSOR_CHECKS.too_hot(terms, readings, before === "too_hot") ? "too_hot" : null;
   if (isClosed(terms, serverNowMs)) return "outside_window";
   const reasons = Object.keys(SENSOR_CHECKS).sort((one, other) => (other === before) - (one === before));
   return reasons.find((reason) => SENSOR_CHECKS[reason](terms, readings, reason === before)) ?? null;
