@@ -185,6 +185,7 @@ def _run_spec(job: Job, run_id: uuid.UUID, data: RunData) -> RunSpec:
         step_bytes=job.step_bytes,
         step_dispatches=job.step_dispatches,
         memory_bytes=job.memory_bytes,
+        largest_buffer_bytes=job.largest_buffer_bytes,
         rates=job.rates,
         budget_microusd=job.hold_microusd,
     )
