@@ -92,6 +92,9 @@ class Job(models.Model):
     # Cap: what it can never exceed, were every result metered at its bound on the slowest device.
     rounds_planned = models.PositiveIntegerField()
     rates = models.JSONField(help_text="{device class: micro-USD per GPU-second}, frozen with the quote")
+    fee_basis_points = models.PositiveIntegerField(
+        help_text="the platform's part of each charge, frozen with the quote"
+    )
     quote_basis = models.JSONField(
         help_text="by device class: how long a shard should take, its price and its cap"
     )

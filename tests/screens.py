@@ -87,7 +87,10 @@ def seed() -> list[Shot]:
     scenes.finished(finished, rounds=15, owner=ada)
     scenes.round_under_way(scenes.trained(running, rounds=9, owner=ada), working)
     scenes.worked(ada, ["Pixel on the shelf", "Living room laptop", "Kitchen tablet"])
+    scenes.spread(ada, hours=[13.5, 12.6, 11.2, 9.8, 8.7, 7.5, 4.4, 3.1, 2.2, 0.6])
+    scenes.nights(ada)
     scenes.benched(Device.objects.get(owner=ada, name__startswith="Old phone"))
+    tablet = Device.objects.get(owner=ada, name="Kitchen tablet")
     her, new = log_in(ada), log_in(User.objects.create_user("new@example.org"))
     return [
         Shot("home", "/"),
@@ -112,6 +115,7 @@ def seed() -> list[Shot]:
         Shot("dataset", f"/datasets/{dataset.pk}/", her),
         Shot("devices", "/devices/", her),
         Shot("device", f"/devices/{working.pk}/", her),
+        Shot("device-unpaid", f"/devices/{tablet.pk}/", her),
         Shot("wallet", "/wallet/", her),
         Shot("payments", "/payments/", her),
         Shot("payouts", "/payouts/", her),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from accounts.domain.device_classes import DEVICE_CLASSES, SPEED_FACTOR_BOUNDS
 from accounts.domain.nights import usual_week
 from accounts.domain.windows import Window
-from billing.domain.rates import RATES
+from billing.domain.rates import Tariff
 from common.money import BASIS_POINTS, US_PER_SECOND, fee_microusd, meter_cap_us, price_microusd
 
 HOUR_US = 3_600 * US_PER_SECOND
@@ -39,14 +39,14 @@ class Outlook:
     classes: tuple[ClassOutlook, ...]
 
 
-def night_outlook(*, windows: Collection[Window], fee_basis_points: int) -> Outlook:
+def night_outlook(*, windows: Collection[Window], tariff: Tariff) -> Outlook:
     """Rates and nights as the windows allow, by class of device."""
     week = usual_week(windows)
     night_us = round(week.hours_a_night * HOUR_US)
 
     def earned(gpu_us: int, rate: int) -> int:
         amount = price_microusd(gpu_us=gpu_us, rate_microusd_per_gpu_second=rate)
-        return amount - fee_microusd(amount_microusd=amount, fee_basis_points=fee_basis_points)
+        return amount - fee_microusd(amount_microusd=amount, fee_basis_points=tariff.fee_basis_points)
 
     # Half the speed does half the work in the night, for each part of which the meter pays at most its cap.
     throttled_us = min(night_us, meter_cap_us(round(night_us * THROTTLED_SPEED)))
@@ -55,16 +55,16 @@ def night_outlook(*, windows: Collection[Window], fee_basis_points: int) -> Outl
             key=key,
             label=one.label,
             flops_per_second=one.flops_per_second,
-            microusd_per_gpu_hour=earned(HOUR_US, RATES[key]),
-            night_low_microusd=earned(throttled_us, RATES[key]),
-            night_high_microusd=earned(night_us, RATES[key]),
+            microusd_per_gpu_hour=earned(HOUR_US, tariff.rates[key]),
+            night_low_microusd=earned(throttled_us, tariff.rates[key]),
+            night_high_microusd=earned(night_us, tariff.rates[key]),
         )
         for key, one in DEVICE_CLASSES.items()
     )
     return Outlook(
         hours_a_night=week.hours_a_night,
         nights_a_week=week.nights,
-        fee_percent=fee_basis_points * 100 / BASIS_POINTS,
+        fee_percent=tariff.fee_basis_points * 100 / BASIS_POINTS,
         speed_bounds=SPEED_FACTOR_BOUNDS,
         classes=classes,
     )

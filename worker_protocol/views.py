@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
 from django.templatetags.static import static
@@ -14,6 +13,8 @@ from django.views.decorators.http import require_safe
 from accounts.domain.windows import NIGHTLY
 from accounts.models import User
 from accounts.selectors import common_windows_of
+from billing.selectors import tariff_at
+from common.clock import utc_now
 from worker_protocol.app_shell import app_shell, service_worker_text
 from worker_protocol.icons import ICONS, Icon
 from worker_protocol.outlook import night_outlook
@@ -73,9 +74,7 @@ def facts(request: HttpRequest) -> JsonResponse:
     """Who is logged in, if anyone, and what a night earns at today's rates in their windows or the usual ones."""
     person = request.user if isinstance(request.user, User) else None
     own_windows = common_windows_of(person) if person else []
-    outlook = night_outlook(
-        windows=own_windows or NIGHTLY, fee_basis_points=settings.PLATFORM_FEE_BASIS_POINTS
-    )
+    outlook = night_outlook(windows=own_windows or NIGHTLY, tariff=tariff_at(utc_now()))
     account = {"email": person.email, "csrf_token": get_token(request)} if person else None
     body = {"account": account, "own_windows": bool(own_windows), "outlook": dataclasses.asdict(outlook)}
     return JsonResponse(body)

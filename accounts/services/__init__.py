@@ -7,6 +7,8 @@ from accounts.services.devices import (
     device_resume,
     device_seen,
     device_set_policy,
+    devices_pause_all,
+    devices_resume_all,
 )
 from accounts.services.pairing import device_pair, pairing_code_create
 from accounts.services.people import user_set_time_zone, user_sign_up
@@ -25,6 +27,8 @@ __all__ = [
     "device_resume",
     "device_seen",
     "device_set_policy",
+    "devices_pause_all",
+    "devices_resume_all",
     "idle_windows_replace",
     "pairing_code_create",
     "user_set_time_zone",

@@ -12,6 +12,7 @@ from billing.services.payout_accounts import (
 )
 from billing.services.payout_steps import payout_advance
 from billing.services.payouts import payout_bank_retry, payout_request
+from billing.services.rates import fee_set, rate_set
 from billing.services.refunds import refund_create
 from billing.services.standing import (
     payouts_freeze,
@@ -25,6 +26,7 @@ from billing.services.top_ups import top_up_create
 __all__ = [
     "Charge",
     "audit_note",
+    "fee_set",
     "grant_post",
     "hold_charge",
     "hold_open",
@@ -42,6 +44,7 @@ __all__ = [
     "payout_request",
     "payouts_freeze",
     "payouts_unfreeze",
+    "rate_set",
     "reason_checked",
     "refund_create",
     "top_up_create",

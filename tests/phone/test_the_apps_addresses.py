@@ -11,6 +11,7 @@ from accounts.domain.nights import usual_week
 from accounts.domain.windows import NIGHTLY, Window
 from accounts.models import User
 from accounts.services import idle_windows_replace
+from billing.domain.rates import OPENING_RATES, Tariff
 from tests.marketplace.pages.test_every_page_keeps_to_itself import Reader
 from worker_protocol import app_shell
 from worker_protocol.icons import FOLDER, ICONS, icon_png
@@ -143,7 +144,7 @@ def test_windows_that_overlap_count_once():
 
 @pytest.mark.parametrize("fee_basis_points", [0, 2_000, 10_000])
 def test_a_night_earns_the_rate_for_each_hour_less_the_fee(fee_basis_points):
-    outlook = night_outlook(windows=NIGHTLY, fee_basis_points=fee_basis_points)
+    outlook = night_outlook(windows=NIGHTLY, tariff=Tariff(OPENING_RATES, fee_basis_points))
     for one in outlook.classes:
         assert one.night_high_microusd == 9 * one.microusd_per_gpu_hour
         assert one.night_low_microusd == one.night_high_microusd * 3 // 4
