@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chromium import Chromium, browser
+from tests.phone.shell.pictures import pictures
 
 OUT = Path("var/screens")
 SIZES = {"phone": (390, 844), "desktop": (1440, 900)}
@@ -51,6 +52,7 @@ def main() -> int:
                 for look in ("phone", "desktop", "dark")
                 for complaint in take(chromium, address, shot, look)
             ]
+        complaints += pictures(OUT)
     print("\n".join(complaints) or f"{len(shots)} pages in {OUT}, no complaints")
     return 1 if complaints else 0
 
