@@ -68,6 +68,7 @@ class Job(models.Model):
     model_spec = models.JSONField(help_text="of marketplace.catalogue.specs")
     parameters = models.PositiveBigIntegerField(help_text="trainable numbers in the model")
     loss = models.CharField(max_length=20)
+    label_smoothing = models.FloatField(default=0.0, help_text="of cross-entropy")
     optimizer_spec = models.JSONField(help_text="of marketplace.jobs.settings")
     batch_size = models.PositiveIntegerField()
     local_steps = models.PositiveIntegerField(help_text="H: steps a device trains between two exchanges")
@@ -91,6 +92,9 @@ class Job(models.Model):
     # Cap: what it can never exceed, were every result metered at its bound on the slowest device.
     rounds_planned = models.PositiveIntegerField()
     rates = models.JSONField(help_text="{device class: micro-USD per GPU-second}, frozen with the quote")
+    fee_basis_points = models.PositiveIntegerField(
+        help_text="the platform's part of each charge, frozen with the quote"
+    )
     quote_basis = models.JSONField(
         help_text="by device class: how long a shard should take, its price and its cap"
     )

@@ -52,6 +52,9 @@ class Run(models.Model):
     step_dispatches = models.PositiveIntegerField()
     memory_bytes = models.PositiveBigIntegerField()
     rates = models.JSONField(help_text="{device class: micro-USD per GPU-second}, frozen with the quote")
+    fee_basis_points = models.PositiveIntegerField(
+        help_text="the platform's part of each charge, frozen with the quote"
+    )
     budget_microusd = models.BigIntegerField()
     spent_microusd = models.BigIntegerField(default=0)
     charge_carry = models.PositiveIntegerField(
@@ -169,6 +172,7 @@ class Lease(models.Model):
 
     expected_gpu_us = models.PositiveBigIntegerField()
     rate_microusd = models.BigIntegerField(help_text="micro-USD per GPU-second")
+    fee_basis_points = models.PositiveIntegerField(help_text="the platform's part of its charge")
     max_charge_microusd = models.BigIntegerField(
         help_text="reserved of the run's budget while the lease lives"
     )

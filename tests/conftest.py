@@ -13,6 +13,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from billing.guards import guards_put_up, guards_take_down
+from tests.prices import opening_prices
 from tests.services import missing_servers
 
 # Machines that run tests are slow at times; a test's own timeout is what bounds it.
@@ -45,6 +46,7 @@ def _ledger_can_be_emptied() -> Iterator[None]:
     def flush_unguarded(self: BaseDatabaseOperations, sql_list: Any) -> None:
         guards_take_down(connection)
         flush(self, sql_list)
+        opening_prices()
         guards_put_up(connection)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Reads of money: the books (`ledger`), owners' earnings (`earnings`), and what goes in and out (`payments`)."""
+"""Reads of money: the books (`ledger`), earnings, what goes in and out (`payments`), prices (`rates`)."""
 
 from billing.selectors.earnings import (
     EarningsBalances,
@@ -32,6 +32,7 @@ from billing.selectors.payments import (
     top_up_of,
     top_ups_of,
 )
+from billing.selectors.rates import tariff_at
 
 __all__ = [
     "STATEMENT_LINES",
@@ -57,6 +58,7 @@ __all__ = [
     "payouts_of",
     "refundable_microusd",
     "statement",
+    "tariff_at",
     "top_up_of",
     "top_ups_of",
     "wallet_balance",

@@ -1,6 +1,7 @@
 """Everything that moves money, by what it is about. Callers import from here; each module says what it promises."""
 
 from billing.domain.entries import Charge
+from billing.services.audit import audit_note, operator_check, reason_checked
 from billing.services.ledger import grant_post, hold_charge, hold_open, hold_release
 from billing.services.owner_hooks import owner_delivery_replay, owner_hook_create, owner_hook_delete
 from billing.services.payout_accounts import (
@@ -11,17 +12,27 @@ from billing.services.payout_accounts import (
 )
 from billing.services.payout_steps import payout_advance
 from billing.services.payouts import payout_bank_retry, payout_request
+from billing.services.rates import fee_set, rate_set
 from billing.services.refunds import refund_create
-from billing.services.standing import payouts_freeze, payouts_unfreeze, wallet_freeze, wallet_unfreeze
+from billing.services.standing import (
+    payouts_freeze,
+    payouts_unfreeze,
+    wallet_freeze,
+    wallet_freeze_by_hand,
+    wallet_unfreeze,
+)
 from billing.services.top_ups import top_up_create
 
 __all__ = [
     "Charge",
+    "audit_note",
+    "fee_set",
     "grant_post",
     "hold_charge",
     "hold_open",
     "hold_release",
     "onboarding_link",
+    "operator_check",
     "owner_delivery_replay",
     "owner_hook_create",
     "owner_hook_delete",
@@ -33,8 +44,11 @@ __all__ = [
     "payout_request",
     "payouts_freeze",
     "payouts_unfreeze",
+    "rate_set",
+    "reason_checked",
     "refund_create",
     "top_up_create",
     "wallet_freeze",
+    "wallet_freeze_by_hand",
     "wallet_unfreeze",
 ]

@@ -6,7 +6,8 @@ from datetime import datetime
 from django.db import transaction
 
 from accounts.models import User
-from billing.domain.rates import RATES
+from billing.domain.rates import Tariff
+from billing.selectors import tariff_at
 from billing.services import hold_open
 from blobs.services import blob_put, blob_release
 from common.clock import utc_now
@@ -31,6 +32,7 @@ def job_create(*, owner: User, dataset_id: uuid.UUID, settings: JobSettings) -> 
     Raises DatasetNotFound, ModelSpecInvalid, ModelDoesNotFit, JobInvalid or BudgetTooSmall.
     """
     settings = settings_check(settings)
+    tariff = tariff_at(utc_now())
     dataset = dataset_of(owner, dataset_id)
     plan = job_plan(settings, dataset)
     programs = _programs(settings, dataset, plan)
@@ -39,10 +41,10 @@ def job_create(*, owner: User, dataset_id: uuid.UUID, settings: JobSettings) -> 
         local_steps=settings.local_steps,
         rounds=plan.rounds,
         shards_per_round=settings.shards_per_round,
-        rates=RATES,
+        rates=tariff.rates,
         budget_microusd=settings.budget_microusd,
     )
-    return _store(owner, dataset, settings, plan, programs, quote)
+    return _store(owner, dataset, settings, plan, programs, quote, tariff)
 
 
 def job_confirm(*, owner: User, job_id: uuid.UUID, now: datetime | None = None) -> Job:
@@ -105,7 +107,13 @@ def _programs(settings: JobSettings, dataset: Dataset, plan: JobPlan) -> JobProg
 
 
 def _store(
-    owner: User, dataset: Dataset, settings: JobSettings, plan: JobPlan, programs: JobPrograms, quote: Quote
+    owner: User,
+    dataset: Dataset,
+    settings: JobSettings,
+    plan: JobPlan,
+    programs: JobPrograms,
+    quote: Quote,
+    tariff: Tariff,
 ) -> Job:
     row_bytes = dataset.size_bytes // dataset.rows
     job = Job(
@@ -114,7 +122,8 @@ def _store(
         name=settings.name,
         model_spec=spec_to_json(settings.model),
         parameters=plan.parameters,
-        loss=plan.loss,
+        loss=plan.loss.name,
+        label_smoothing=settings.label_smoothing,
         optimizer_spec=optimizer_to_json(settings.optimizer),
         batch_size=settings.batch_size,
         local_steps=settings.local_steps,
@@ -129,7 +138,8 @@ def _store(
         step_dispatches=programs.cost.dispatches,
         memory_bytes=programs.memory_bytes + plan.slice_rows * row_bytes,
         rounds_planned=quote.rounds,
-        rates={price.device_class: price.rate_microusd_per_gpu_second for price in quote.by_class},
+        rates=dict(tariff.rates),
+        fee_basis_points=tariff.fee_basis_points,
         quote_basis=quote.basis_json(),
         quote_low_microusd=quote.low_microusd,
         quote_high_microusd=quote.high_microusd,
@@ -158,7 +168,12 @@ def _start(job: Job, data: RunData, *, confirmed_at: datetime) -> None:
     )
     if not claimed:
         return
-    hold_open(user=job.owner, reference=job.reference, amount_microusd=job.hold_microusd)
+    hold_open(
+        user=job.owner,
+        reference=job.reference,
+        amount_microusd=job.hold_microusd,
+        fee_basis_points=job.fee_basis_points,
+    )
     run_start(spec=_run_spec(job, run_id, data))
 
 
@@ -185,6 +200,7 @@ def _run_spec(job: Job, run_id: uuid.UUID, data: RunData) -> RunSpec:
         step_dispatches=job.step_dispatches,
         memory_bytes=job.memory_bytes,
         rates=job.rates,
+        fee_basis_points=job.fee_basis_points,
         budget_microusd=job.hold_microusd,
     )
 

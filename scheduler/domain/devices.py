@@ -31,6 +31,7 @@ def on_connected(turn: Turn, event: DeviceConnected) -> None:
         device_class=event.device_class,
         speed_factor=event.speed_factor,
         memory_bytes=event.memory_bytes,
+        max_buffer_bytes=event.max_buffer_bytes,
         blocked=event.blocked,
         cached=frozenset(event.cached),
     )
@@ -52,7 +53,7 @@ def _resume(turn: Turn, event: DeviceConnected, lease: LeaseState | None, lease_
     elif lease.phase in UNDER_WAY:
         leases.confirm(turn, lease)
     elif lease.phase is LeasePhase.ACCEPTED:
-        turn.send_ack(lease.device_id, lease.id, refusal=None, charge_microusd=lease.charge_microusd)
+        turn.send_ack(lease.device_id, lease.id, refusal=None, earned_microusd=lease.earned_microusd)
     elif lease.phase is LeasePhase.REFUSED:
         turn.send_ack(lease.device_id, lease.id, refusal=lease.reason)
     elif _can_be_revived(turn, lease, event.blocked):

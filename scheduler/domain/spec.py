@@ -43,6 +43,7 @@ class RunSpec:
     step_dispatches: int
     memory_bytes: int
     rates: Mapping[str, int]
+    fee_basis_points: int
     budget_microusd: int
     schedule: str = "constant"
     # DiLoCo's 0.7 and 0.9 suit its hundreds of rounds. Over some tens, as here, less momentum ends closer to training

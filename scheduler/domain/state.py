@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from common.money import fee_microusd
 from scheduler.domain.events import BlockReason
 from scheduler.domain.fairness import Fairness
 from scheduler.domain.limits import STORY_LENGTH
@@ -79,6 +80,7 @@ class LeaseState:
     deadline_at: datetime
     expected_gpu_us: int
     rate_microusd: int
+    fee_basis_points: int
     max_charge_microusd: int
     phase: LeasePhase = LeasePhase.GRANTED
     reason: str = ""
@@ -96,6 +98,13 @@ class LeaseState:
     @property
     def live(self) -> bool:
         return self.phase in LIVE
+
+    @property
+    def earned_microusd(self) -> int:
+        """What an accepted result brings its owner."""
+        return self.charge_microusd - fee_microusd(
+            amount_microusd=self.charge_microusd, fee_basis_points=self.fee_basis_points
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,7 @@ class DeviceState:
     device_class: str
     speed_factor: float
     memory_bytes: int  # 0: unknown
+    max_buffer_bytes: int  # 0: unknown
     blocked: BlockReason | None
     cached: frozenset[str]
     leaving: bool = False  # it has said that it shuts down

@@ -4,7 +4,6 @@ from datetime import datetime
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -39,6 +38,7 @@ from marketplace.pages.forms import (
 )
 from marketplace.pages.hour_charts import uses_drawn
 from marketplace.pages.nights import night_view, rules_in_force, strip_views
+from marketplace.pages.pairing import PairingPanel, pairing_panel
 from marketplace.pages.views.requests import page
 from marketplace.pages.week_chart import week_chart
 from marketplace.pages.window_rows import minute_of_day, window_presets
@@ -66,7 +66,7 @@ def pair(request: HttpRequest, person: User) -> HttpResponse:
     except NightshiftError as error:
         messages.error(request, error.message)
         return _devices_page(request, person, status=status_of(error))
-    return _devices_page(request, person, code=code, code_expires_at=pairing_code.expires_at)
+    return _devices_page(request, person, pairing=pairing_panel(code, pairing_code.expires_at))
 
 
 @page("POST")
@@ -170,8 +170,8 @@ def _devices_page(
     person: User,
     *,
     windows_form: WindowFormSet | None = None,
+    pairing: PairingPanel | None = None,
     status: int = 200,
-    **pairing: object,
 ) -> HttpResponse:
     now, zone = utc_now(), ZoneInfo(person.time_zone)
     nights = owner_nights(owner=person, now=now)
@@ -182,8 +182,7 @@ def _devices_page(
         "windows_form": windows_form or window_formset(common_windows_of(person)),
         "presets": window_presets(None),
         "week_now": _week_now(now.astimezone(zone)),
-        "server_url": settings.PUBLIC_URL,
-        **pairing,
+        "pairing": pairing,
     }
     return render(request, "marketplace/devices.html", context, status=status)
 

@@ -94,6 +94,7 @@ def round_under_way(job: Job, device: Device) -> Lease:
         deadline_at=now + timedelta(seconds=30),
         expected_gpu_us=80_000,
         rate_microusd=400,
+        fee_basis_points=run.fee_basis_points,
         max_charge_microusd=100,
     )
 
