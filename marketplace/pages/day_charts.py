@@ -28,8 +28,9 @@ def day_chart(days: Sequence[Day], *, title: str) -> SafeString:
             words = f"{day:%a} {day.day} {day:%b}: {format_usd(amount)}"
             svg_rect(svg, "money", (left, BOTTOM - height), (room * BAR, height), words)
         if (len(days) - 1 - index) % LABEL_EVERY == 0:
-            last = index == len(days) - 1
-            place = (WIDTH if last else left + room * BAR / 2, BOTTOM + 20)
-            svg_text(svg, "end" if last else "middle", place, f"{day.day} {day:%b}")
+            # Words at the edges lean inwards, or they would be cut off.
+            anchor = "end" if index == len(days) - 1 else "start" if index < LABEL_EVERY / 2 else "middle"
+            x = {"end": WIDTH, "start": left, "middle": left + room * BAR / 2}[anchor]
+            svg_text(svg, anchor, (x, BOTTOM + 20), f"{day.day} {day:%b}")
     svg_line(svg, "axis", (0, BOTTOM), (WIDTH, BOTTOM))
     return svg_markup(svg)
