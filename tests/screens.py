@@ -118,6 +118,8 @@ def seed() -> list[Shot]:
         Shot("devices", "/devices/", her),
         Shot("device", f"/devices/{working.pk}/", her),
         Shot("device-unpaid", f"/devices/{tablet.pk}/", her),
+        Shot("earnings", "/earnings/", her),
+        Shot("new-earnings", "/earnings/", new),
         Shot("wallet", "/wallet/", her),
         Shot("payments", "/payments/", her),
         Shot("payouts", "/payouts/", her),
