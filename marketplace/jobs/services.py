@@ -8,7 +8,7 @@ from django.db import transaction
 from accounts.models import User
 from billing.domain.rates import Tariff
 from billing.selectors import tariff_at
-from billing.services import hold_open
+from billing.services import hold_open, wallet_check
 from blobs.services import blob_put, blob_release
 from common.clock import utc_now
 from marketplace.catalogue.builder import build
@@ -50,10 +50,11 @@ def job_create(*, owner: User, dataset_id: uuid.UUID, settings: JobSettings) -> 
 def job_confirm(*, owner: User, job_id: uuid.UUID, now: datetime | None = None) -> Job:
     """Accept a job's quote: hold its funds and start its run, both or neither. Confirming twice is confirming once.
 
-    Raises JobNotFound, JobConflict if it has ended, InsufficientFunds.
+    Raises JobNotFound, JobConflict if it has ended, InsufficientFunds, WalletFrozen.
     """
     job = job_of(owner, job_id)
     if job.state == Job.State.QUOTED:
+        wallet_check(owner)
         # Cut and stored before the transaction, which would block other writers for as long as that takes.
         data = run_data_prepare(job)
         _start(job, data, confirmed_at=now or utc_now())
