@@ -6,6 +6,7 @@ AccountsError
 │   ├── EmailTaken
 │   ├── WeakPassword
 │   ├── UnknownTimeZone
+│   ├── InvalidAddress         of invoices
 │   ├── InvalidName            of a token or a device
 │   ├── UnknownScope
 │   ├── InvalidPublicKey
@@ -52,6 +53,10 @@ class WeakPassword(InputError):
 
 class UnknownTimeZone(InputError):
     code = "unknown_time_zone"
+
+
+class InvalidAddress(InputError):
+    code = "invalid_address"
 
 
 class InvalidName(InputError):

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from accounts import selectors, services
 from accounts.attempts import AttemptLimit
 from accounts.errors import InputError, LimitError
-from accounts.forms import ApiTokenForm, LogInForm, SignUpForm, TimeZoneForm
+from accounts.forms import ApiTokenForm, InvoiceAddressForm, LogInForm, SignUpForm, TimeZoneForm
 from accounts.requests import person
 
 T = TypeVar("T")
@@ -99,6 +99,16 @@ def set_time_zone(request: HttpRequest) -> HttpResponse:
 
 @login_required
 @require_POST
+def set_invoice_address(request: HttpRequest) -> HttpResponse:
+    form = InvoiceAddressForm(request.POST)
+    if _done(form, lambda **given: services.user_set_invoice_address(user=person(request), **given)):
+        messages.success(request, "Saved; your next invoices carry it.")
+        return redirect("settings")
+    return _settings_page(request, invoice_address_form=form)
+
+
+@login_required
+@require_POST
 @never_cache
 def create_token(request: HttpRequest) -> HttpResponse:
     """Shows the plain token in this one answer; nothing keeps it."""
@@ -118,17 +128,25 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
 
 
 def _settings_page(
-    request: HttpRequest, *, time_zone_form: forms.Form | None = None, token_form: forms.Form | None = None
+    request: HttpRequest,
+    *,
+    time_zone_form: forms.Form | None = None,
+    invoice_address_form: forms.Form | None = None,
+    token_form: forms.Form | None = None,
 ) -> HttpResponse:
     user = person(request)
     time_zone_form = time_zone_form or TimeZoneForm(initial={"time_zone": user.time_zone})
+    invoice_address_form = invoice_address_form or InvoiceAddressForm(
+        initial={"invoice_address": user.invoice_address}
+    )
     token_form = token_form or ApiTokenForm()
     context = {
         "time_zone_form": time_zone_form,
+        "invoice_address_form": invoice_address_form,
         "token_form": token_form,
         "tokens": selectors.api_tokens_of(user),
     }
-    status = max(_status_of(time_zone_form), _status_of(token_form))
+    status = max(map(_status_of, (time_zone_form, invoice_address_form, token_form)))
     return render(request, "accounts/settings.html", context, status=status)
 
 

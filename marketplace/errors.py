@@ -13,6 +13,7 @@ MarketplaceError
 │   └── DatasetNotFound
 ├── ModelSpecInvalid           a model's parameters are out of bounds
 ├── ModelDoesNotFit            the model and the dataset do not belong together
+├── InvoiceNotFound
 ├── ModelNotReady              there is no trained model to download yet
 └── JobError
     ├── JobInvalid             a setting of the job cannot work
@@ -78,6 +79,10 @@ class ModelDoesNotFit(MarketplaceError):
 
 class ModelNotReady(MarketplaceError):
     code = "model_not_ready"
+
+
+class InvoiceNotFound(MarketplaceError):
+    code = "invoice_not_found"
 
 
 class JobError(MarketplaceError):

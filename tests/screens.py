@@ -84,10 +84,11 @@ def seed() -> list[Shot]:
         scenes.digits_job(ada, dataset, name=name)
         for name in ("Digits, once more", "Digits, wider", "First digits")
     )
-    scenes.finished(finished, rounds=15, owner=ada)
+    finished = scenes.finished(finished, rounds=15, owner=ada)
     scenes.round_under_way(scenes.trained(running, rounds=9, owner=ada), working)
     scenes.worked(ada, ["Pixel on the shelf", "Living room laptop", "Kitchen tablet"])
     scenes.benched(Device.objects.get(owner=ada, name__startswith="Old phone"))
+    paused = scenes.paused(scenes.digits_job(ada, dataset, name="Digits, on hold"))
     her, new = log_in(ada), log_in(User.objects.create_user("new@example.org"))
     return [
         Shot("home", "/"),
@@ -113,6 +114,10 @@ def seed() -> list[Shot]:
         Shot("devices", "/devices/", her),
         Shot("device", f"/devices/{working.pk}/", her),
         Shot("wallet", "/wallet/", her),
+        Shot("job-paused", f"/jobs/{paused.pk}/", her),
+        Shot("invoices", "/invoices/", her),
+        Shot("invoice", f"/invoices/{finished.invoice.pk}/", her),
+        Shot("settings", "/settings/", her),
         Shot("payments", "/payments/", her),
         Shot("payouts", "/payouts/", her),
     ]
