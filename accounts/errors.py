@@ -17,6 +17,7 @@ AccountsError
 │   ├── ApiTokenNotFound
 │   └── DeviceNotFound
 ├── LimitError                 a bound on how many of something a person may have
+│   └── TooManySignUps         from one address
 ├── PairingError               a device may not join
 │   ├── PairingCodeWrong
 │   ├── PairingCodeExpired
@@ -97,6 +98,10 @@ class DeviceNotFound(NotFoundError):
 
 class LimitError(AccountsError):
     code = "limit_reached"
+
+
+class TooManySignUps(LimitError):
+    code = "too_many_sign_ups"
 
 
 class PairingError(AccountsError):

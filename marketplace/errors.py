@@ -9,6 +9,7 @@ MarketplaceError
 │   ├── DatasetDtype           values are of a kind that cannot be trained on
 │   ├── DatasetNotFinite       NaN or infinity in the data
 │   ├── DatasetLabels          class indices out of range
+│   ├── DatasetLimit           a person has as many as one may have
 │   ├── DatasetInUse           a job still needs it
 │   └── DatasetNotFound
 ├── ModelSpecInvalid           a model's parameters are out of bounds
@@ -18,6 +19,8 @@ MarketplaceError
 └── JobError
     ├── JobInvalid             a setting of the job cannot work
     ├── BudgetTooSmall         the budget does not pay for a single shard
+    ├── QuotedJobLimit         a person has as many quotes as one may have
+    ├── QuoteExpired           it was not confirmed in time
     ├── JobConflict            the job's state does not allow this now
     └── JobNotFound
 """
@@ -61,6 +64,10 @@ class DatasetLabels(DatasetError):
     code = "dataset_labels"
 
 
+class DatasetLimit(DatasetError):
+    code = "dataset_limit"
+
+
 class DatasetInUse(DatasetError):
     code = "dataset_in_use"
 
@@ -95,6 +102,14 @@ class JobInvalid(JobError):
 
 class BudgetTooSmall(JobError):
     code = "budget_too_small"
+
+
+class QuotedJobLimit(JobError):
+    code = "quoted_job_limit"
+
+
+class QuoteExpired(JobError):
+    code = "quote_expired"
 
 
 class JobConflict(JobError):

@@ -100,6 +100,7 @@ class Job(models.Model):
     quote_low_microusd = models.BigIntegerField()
     quote_high_microusd = models.BigIntegerField()
     quote_cap_microusd = models.BigIntegerField()
+    quote_expires_at = models.DateTimeField(help_text="until then it can be confirmed")
     hold_microusd = models.BigIntegerField(
         help_text="set aside on confirmation: the cap or the budget, if that is less"
     )
@@ -117,7 +118,12 @@ class Job(models.Model):
 
     class Meta:
         ordering = ["-created_at", "id"]
-        indexes = [models.Index(fields=["owner", "-created_at"])]
+        indexes = [
+            models.Index(fields=["owner", "-created_at"]),
+            models.Index(
+                fields=["quote_expires_at"], condition=Q(state="quoted"), name="job_quote_that_expires"
+            ),
+        ]
         constraints = [
             models.CheckConstraint(name="job_budget_is_positive", condition=Q(budget_microusd__gt=0)),
             models.CheckConstraint(

@@ -36,6 +36,11 @@ def user_sign_up(*, email: str, password: str, time_zone: str) -> User:
         ) from None
 
 
+def user_lock(user: User) -> None:
+    """Whoever else locks this person waits until the transaction ends, and then sees what it has done."""
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+
+
 def user_set_invoice_address(*, user: User, invoice_address: str) -> User:
     """What the user's next invoices say under To; empty for the e-mail address. Raises InvalidAddress."""
     user.invoice_address = checked_address(invoice_address)

@@ -3,15 +3,11 @@
 from django.db import transaction
 
 from accounts.models import User
+from accounts.services import user_lock
 from billing.errors import PayoutsFrozen, WalletFrozen
 from billing.models import BillingNews, Standing
 from billing.services.audit import REASON_MAX_CHARS, audit_note, operator_check, reason_checked
 from common.wake import SETTLER, wake_on_commit
-
-
-def person_lock(user: User) -> None:
-    """Money is set aside and a wallet frozen in turns: whoever comes second sees what the first has done."""
-    User.objects.select_for_update(no_key=True).get(pk=user.pk)
 
 
 def wallet_check(user: User) -> None:
@@ -31,7 +27,7 @@ def payouts_check(user: User) -> None:
 @transaction.atomic
 def wallet_freeze(*, user: User, because: str) -> bool:
     """Let nothing leave the wallet, and tell the apps above, once. A wallet that is frozen keeps its first reason."""
-    person_lock(user)
+    user_lock(user)  # in turns with `hold_open`
     Standing.objects.get_or_create(user=user)
     frozen = Standing.objects.filter(user=user, wallet_frozen_because="").update(
         wallet_frozen_because=because[:REASON_MAX_CHARS]

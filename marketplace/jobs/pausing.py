@@ -12,6 +12,7 @@ from django.core.mail import send_mail
 from django.db import transaction
 
 from accounts.models import User
+from accounts.services import user_lock
 from billing.models import BillingNews
 from billing.selectors import wallet_frozen_because
 from marketplace.models import Job
@@ -44,7 +45,8 @@ def freezes_pending() -> int:
 
 @transaction.atomic
 def _take_up(news: BillingNews, user_id: int) -> bool:
-    user = User.objects.select_for_update(no_key=True).get(pk=user_id)
+    user = User.objects.get(pk=user_id)
+    user_lock(user)
     deleted, _ = BillingNews.objects.filter(pk=news.pk).delete()
     if not deleted:  # another reader was quicker
         return False

@@ -18,6 +18,7 @@ from marketplace.models import Job
 from marketplace.selectors import job_view
 from scheduler.engine import Engine
 from scheduler.models import Inbox, Run
+from scheduler.services import run_pause
 from tests.marketplace.cast import buyer, person, priced_job, quoted_job, round_closes, run_ends, run_of
 from tests.marketplace.pages.reading import text_of
 
@@ -113,7 +114,7 @@ def test_however_often_it_is_frozen_and_freed_meanwhile_the_last_state_counts():
 def test_news_that_fails_stays_and_holds_up_nobody_else(monkeypatch):
     bea, bob = buyer(), buyer("bob")
     hers, his = priced_job(bea), priced_job(bob)
-    pause = pausing.run_pause
+    pause = run_pause
 
     def fails_for_her(*, run_id):
         if run_id == hers.run_id:

@@ -21,7 +21,7 @@ def take_down(apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('marketplace', '0002_fee_is_frozen'),
+        ('marketplace', '0003_job_label_smoothing'),
         ('billing', '0005_rates'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
