@@ -68,6 +68,7 @@ class Job(models.Model):
     model_spec = models.JSONField(help_text="of marketplace.catalogue.specs")
     parameters = models.PositiveBigIntegerField(help_text="trainable numbers in the model")
     loss = models.CharField(max_length=20)
+    label_smoothing = models.FloatField(default=0.0, help_text="of cross-entropy")
     optimizer_spec = models.JSONField(help_text="of marketplace.jobs.settings")
     batch_size = models.PositiveIntegerField()
     local_steps = models.PositiveIntegerField(help_text="H: steps a device trains between two exchanges")

@@ -86,6 +86,8 @@ def _database() -> dict[str, Any]:
             f"{PREFIX}DATABASE_URL: not a database address. "
             "Set it like postgres://user:password@host:5432/name, or unset it for SQLite."
         ) from None
+    # Opening one costs as much as several queries; a thread that serves again finds its own.
+    config |= {"CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}
     if config["ENGINE"].endswith("sqlite3"):
         config["OPTIONS"] = {
             # Writers queue at BEGIN instead of failing half-way when a read lock cannot be upgraded.

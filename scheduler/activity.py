@@ -54,10 +54,21 @@ def owner_activity(*, owner_id: int, today_since: datetime, week_since: datetime
     return activity
 
 
+def device_earned_microusd(*, device_id: UUID, since: datetime) -> int:
+    """What results of a device accepted since then bring its owner, the platform's fee taken."""
+    accepted = Lease.objects.filter(device_id=device_id, ended_at__gte=since, state=Lease.State.ACCEPTED)
+    total = accepted.aggregate(total=Coalesce(Sum(_earned()), 0))["total"]
+    return int(total)
+
+
+def _earned() -> Any:
+    """Rounded for each charge, as the ledger does it."""
+    return F("charge_microusd") - F("charge_microusd") * F("fee_basis_points") / BASIS_POINTS
+
+
 def _ended_since(leases: Any, today_since: datetime) -> list[dict[str, Any]]:
     accepted = Q(state=Lease.State.ACCEPTED)
-    # Rounded for each charge, as the ledger does it.
-    earned = F("charge_microusd") - F("charge_microusd") * F("fee_basis_points") / BASIS_POINTS
+    earned = _earned()
     sums = (
         leases.order_by()
         .values("device_id")

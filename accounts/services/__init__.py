@@ -7,6 +7,8 @@ from accounts.services.devices import (
     device_resume,
     device_seen,
     device_set_policy,
+    devices_pause_all,
+    devices_resume_all,
 )
 from accounts.services.pairing import device_pair, pairing_code_create
 from accounts.services.people import (
@@ -30,6 +32,8 @@ __all__ = [
     "device_resume",
     "device_seen",
     "device_set_policy",
+    "devices_pause_all",
+    "devices_resume_all",
     "idle_windows_replace",
     "pairing_code_create",
     "user_lock",

@@ -57,10 +57,14 @@ class JobIn(serializers.Serializer[Job]):
     model = serializers.DictField(help_text="kind and parameters, as /api/models/ lists them")
     budget_microusd = serializers.IntegerField(help_text="the job never costs more; 1,000,000 is one USD")
     optimizer = serializers.DictField(
-        required=False, help_text="{kind: sgd, learning_rate, momentum, ...} or {kind: adamw, ...}"
+        required=False,
+        help_text="{kind: sgd, learning_rate, momentum, clip_norm, ...}, {kind: adam, ...} or {kind: adamw, ...}",
     )
     loss = serializers.CharField(
-        required=False, help_text="cross_entropy or mse; default: as the targets need"
+        required=False, help_text="cross_entropy, mse or huber; default: as the targets need"
+    )
+    label_smoothing = serializers.FloatField(
+        required=False, help_text="of cross_entropy: the share of each target that is spread over all classes"
     )
     batch_size = serializers.IntegerField(required=False)
     local_steps = serializers.IntegerField(required=False, help_text="H: steps between two exchanges")
@@ -116,6 +120,7 @@ class JobOut(serializers.ModelSerializer[Job]):
             "parameters",
             "optimizer",
             "loss",
+            "label_smoothing",
             "batch_size",
             "local_steps",
             "epochs",

@@ -1,12 +1,15 @@
-"""The REST API of datasets, the catalogue, jobs and the wallet."""
+"""The REST API of datasets, what devices did, the catalogue, jobs and the wallet."""
 
 from django.urls import path
 
-from marketplace.api import datasets, estimates, invoices, jobs
+from marketplace.api import datasets, devices, estimates, invoices, jobs
 
 urlpatterns = [
     path("datasets/", datasets.DatasetsView.as_view(), name="api-datasets"),
     path("datasets/<uuid:dataset_id>/", datasets.DatasetView.as_view(), name="api-dataset"),
+    path(
+        "devices/<uuid:device_id>/activity/", devices.DeviceActivityView.as_view(), name="api-device-activity"
+    ),
     path("models/", jobs.ModelsView.as_view(), name="api-models"),
     path("jobs/", jobs.JobsView.as_view(), name="api-jobs"),
     path("jobs/<uuid:job_id>/", jobs.JobView.as_view(), name="api-job"),

@@ -33,6 +33,7 @@ from metal_kernels.program.graph import (
     Value,
 )
 from metal_kernels.program.ops import OPS
+from metal_kernels.program.random import SEEDS
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,12 @@ def lower(
     nodes, used = _without_unused(writer.nodes, used={output.value for output in results})
     constants = {name: tensor for name, tensor in writer.constants.items() if name in used}
     declared = [_value(name, tensor) for name, tensor in constants.items()]
-    return Program(Graph(kind, writer.inputs, declared, nodes, results), constants)
+    inputs = [
+        entry
+        for entry in writer.inputs
+        if entry.role != "scalar" or entry.key not in SEEDS or entry.value.name in used
+    ]
+    return Program(Graph(kind, inputs, declared, nodes, results), constants)
 
 
 def _drop_write_backs(graph: fx.Graph) -> None:

@@ -31,6 +31,7 @@ def on_connected(turn: Turn, event: DeviceConnected) -> None:
         device_class=event.device_class,
         speed_factor=event.speed_factor,
         memory_bytes=event.memory_bytes,
+        max_buffer_bytes=event.max_buffer_bytes,
         blocked=event.blocked,
         cached=frozenset(event.cached),
     )

@@ -43,7 +43,8 @@ class DeviceConnected:
     owner_id: int
     device_class: str
     speed_factor: float
-    memory_bytes: int
+    memory_bytes: int  # 0: unknown, as below
+    max_buffer_bytes: int  # the largest single GPU buffer
     blocked: BlockReason | None
     resumed: tuple[UUID, ...] = ()
     cached: tuple[str, ...] = ()  # SHA-256 of data slices it holds, for placement

@@ -141,6 +141,7 @@ class DeviceState:
     device_class: str
     speed_factor: float
     memory_bytes: int  # 0: unknown
+    max_buffer_bytes: int  # 0: unknown
     blocked: BlockReason | None
     cached: frozenset[str]
     leaving: bool = False  # it has said that it shuts down

@@ -119,7 +119,7 @@ def test_what_a_new_socket_says_first_is_replaced_by_what_its_sensors_say():
 def test_a_device_that_flickers_cannot_write_more_than_a_row_a_minute(moves):
     diary = Diary()
     diary.send(connected(ADA))
-    what = {
+    what: dict[str, ev.Event] = {
         "in": connected(ADA),
         "out": gone(),
         "hot": ev.DeviceBlocked(ADA, "too_hot"),

@@ -159,6 +159,7 @@ def connected(device: UUID, **changes: Any) -> ev.DeviceConnected:
         device_class="laptop-cpu",
         speed_factor=1.0,
         memory_bytes=8_000_000,
+        max_buffer_bytes=0,
         blocked=None,
     )
     return replace(event, **changes)
