@@ -17,6 +17,7 @@ class Run(models.Model):
 
     class State(models.TextChoices):
         ACTIVE = "active"
+        PAUSED = "paused"  # given no new lease; what is leased goes on
         FINISHED = "finished"
         CANCELLED = "cancelled"
         FAILED = "failed"

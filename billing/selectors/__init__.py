@@ -8,12 +8,14 @@ from billing.selectors.earnings import (
 )
 from billing.selectors.ledger import (
     STATEMENT_LINES,
+    Charged,
     Difference,
     OpenHold,
     StatementLine,
     earnings_balance,
     earnings_by_charge_keys,
     fees_balance,
+    hold_charged,
     hold_remaining,
     ledger_differences,
     open_holds,
@@ -33,9 +35,11 @@ from billing.selectors.payments import (
     top_ups_of,
 )
 from billing.selectors.rates import tariff_at
+from billing.selectors.standing import wallet_frozen_because
 
 __all__ = [
     "STATEMENT_LINES",
+    "Charged",
     "Difference",
     "EarningsBalances",
     "OpenHold",
@@ -47,6 +51,7 @@ __all__ = [
     "earnings_by_charge_keys",
     "earnings_by_day",
     "fees_balance",
+    "hold_charged",
     "hold_remaining",
     "ledger_differences",
     "open_holds",
@@ -62,4 +67,5 @@ __all__ = [
     "top_up_of",
     "top_ups_of",
     "wallet_balance",
+    "wallet_frozen_because",
 ]

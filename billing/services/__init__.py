@@ -17,6 +17,7 @@ from billing.services.refunds import refund_create
 from billing.services.standing import (
     payouts_freeze,
     payouts_unfreeze,
+    wallet_check,
     wallet_freeze,
     wallet_freeze_by_hand,
     wallet_unfreeze,
@@ -48,6 +49,7 @@ __all__ = [
     "reason_checked",
     "refund_create",
     "top_up_create",
+    "wallet_check",
     "wallet_freeze",
     "wallet_freeze_by_hand",
     "wallet_unfreeze",

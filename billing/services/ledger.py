@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.models import User
+from accounts.services import user_lock
 from billing.domain.amounts import check_amount
 from billing.domain.entries import (
     REFERENCE_MAX_CHARS,
@@ -63,6 +64,7 @@ def hold_open(
     check_amount(amount_microusd)
     check_key(reference, field="reference", max_chars=REFERENCE_MAX_CHARS)
     wallet_of_user = wallet_key(user.pk)
+    user_lock(user)  # in turns with `wallet_freeze`: nothing is set aside of a wallet that is frozen
     # The same request waits for this lock, and then finds the hold that the first one opened.
     wallet = accounts_lock([wallet_of_user])[wallet_of_user]
     hold = Hold.objects.filter(reference=reference).first()
