@@ -9,6 +9,10 @@ BillingError
 ├── HoldReleased              a new charge to a hold whose rest has gone back
 ├── NotAnOperator             a grant, a freeze or a replay by somebody who may not
 ├── ReasonInvalid            an operator's act without a reason, or with too long a one
+├── AdjustmentInvalid         an account that no adjustment may touch, or twice the same
+├── AdjustmentNotFound        none that waits has this id
+├── SecondOperatorNeeded      whoever asked for an adjustment cannot approve it
+├── UnmatchedInvalid          resolved already, or two that do not make a pair
 ├── WalletFrozen              a chargeback is open, or an operator has said so
 ├── PayInError
 │   ├── TopUpNotFound
@@ -23,6 +27,7 @@ BillingError
 │   ├── PayoutAccountMissing  the owner has not opened one
 │   ├── PayoutAccountUnready  it cannot be paid to; says why and what to do
 │   ├── PayoutNotFound
+│   ├── PayoutGone            on its way to the bank, or over: too late to freeze it
 │   └── PayoutsFrozen         an operator has said so
 ├── StripeError
 │   ├── StripeNotConfigured   this site has no key
@@ -97,6 +102,22 @@ class ReasonInvalid(BillingError):
     code = "reason_invalid"
 
 
+class AdjustmentInvalid(BillingError):
+    code = "adjustment_invalid"
+
+
+class AdjustmentNotFound(BillingError):
+    code = "adjustment_not_found"
+
+
+class SecondOperatorNeeded(BillingError):
+    code = "second_operator_needed"
+
+
+class UnmatchedInvalid(BillingError):
+    code = "unmatched_invalid"
+
+
 class WalletFrozen(BillingError):
     code = "wallet_frozen"
 
@@ -151,6 +172,10 @@ class PayoutAccountUnready(PayOutError):
 
 class PayoutNotFound(PayOutError):
     code = "payout_not_found"
+
+
+class PayoutGone(PayOutError):
+    code = "payout_gone"
 
 
 class PayoutsFrozen(PayOutError):

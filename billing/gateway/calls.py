@@ -5,6 +5,7 @@ answer is given; until then the same request is made again under the same key. A
 the key, so an older call is looked for among what exists before it is made again.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,15 +20,26 @@ _KEPT = ("id", "status", "url", "payment_intent", "destination_payment")
 
 
 def call_make(
-    stripe: StripeGateway, operation: str, *, key: str, params: Json, now: datetime, stripe_account: str = ""
+    stripe: StripeGateway,
+    operation: str,
+    *,
+    key: str,
+    params: Json,
+    now: datetime,
+    stripe_account: str = "",
+    may_begin: Callable[[], None] = lambda: None,
 ) -> Json:
     """What Stripe answered to this request, made now or earlier. Not to be called inside a transaction.
+
+    `may_begin` is called in the transaction that would store the request for the first time, and stops it by raising.
 
     Raises StripeRefused (for good), StripeUnavailable (call again), IdempotencyConflict (a key used for two things).
     """
     if operation in ("payout", "refund", "transfer"):
         params = {**params, "metadata": {"key": key}}
-    call = _stored(operation, key=key, params=params, now=now, stripe_account=stripe_account)
+    call = _stored(
+        operation, key=key, params=params, now=now, stripe_account=stripe_account, may_begin=may_begin
+    )
     if call.state == StripeCall.State.BEGUN:
         _settle(stripe, call, now)
     if call.state == StripeCall.State.REFUSED:
@@ -37,9 +49,17 @@ def call_make(
 
 
 @transaction.atomic(durable=True)
-def _stored(operation: str, *, key: str, params: Json, now: datetime, stripe_account: str) -> StripeCall:
+def _stored(
+    operation: str,
+    *,
+    key: str,
+    params: Json,
+    now: datetime,
+    stripe_account: str,
+    may_begin: Callable[[], None],
+) -> StripeCall:
     """The call's row, committed before anything is sent."""
-    call, _ = StripeCall.objects.get_or_create(
+    call, made = StripeCall.objects.get_or_create(
         key=key,
         defaults={
             "operation": operation,
@@ -48,6 +68,8 @@ def _stored(operation: str, *, key: str, params: Json, now: datetime, stripe_acc
             "begun_at": now,
         },
     )
+    if made:
+        may_begin()
     if (call.operation, call.params, call.stripe_account) != (operation, params, stripe_account):
         raise IdempotencyConflict(key)
     return call

@@ -1,6 +1,7 @@
-"""The books (`ledger`), earnings, money in (`pay_in`) and out (`pay_out`), talk with Stripe, operators (`audit`)."""
+"""The books (`ledger`), earnings, money in (`pay_in`) and out (`pay_out`), talk with Stripe, operators."""
 
 from billing.models.audit import OperatorAction
+from billing.models.corrections import Adjustment, Unmatched
 from billing.models.earnings import Earning
 from billing.models.ledger import Account, Hold, Posting, Transfer
 from billing.models.news import BillingNews
@@ -12,6 +13,7 @@ from billing.models.stripe import StripeCall, StripeEvent
 
 __all__ = [
     "Account",
+    "Adjustment",
     "BillingNews",
     "Dispute",
     "Earning",
@@ -29,4 +31,5 @@ __all__ = [
     "StripeEvent",
     "TopUp",
     "Transfer",
+    "Unmatched",
 ]

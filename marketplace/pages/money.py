@@ -20,6 +20,7 @@ from marketplace.selectors import jobs_of
 LINES = 30  # of each statement; the API has more
 _WORDS = {
     Transfer.Reason.GRANT: "Credit granted by the operator",
+    Transfer.Reason.ADJUSTMENT: "Corrected by the operator",
     Transfer.Reason.HOLD: "Set aside for a job",
     Transfer.Reason.RELEASE: "Returned from a job",
     Transfer.Reason.CHARGE: "Results accepted",
