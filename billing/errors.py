@@ -15,6 +15,7 @@ BillingError
 ├── UnmatchedInvalid          resolved already, or two that do not make a pair
 ├── WalletFrozen              a chargeback is open, or an operator has said so
 ├── PayInError
+│   ├── ConsentMissing        a card is charged by itself only after a clear yes
 │   ├── TopUpNotFound
 │   └── TopUpNotRefundable    not paid, disputed, or refunded before
 ├── PayOutError
@@ -126,6 +127,10 @@ class PayInError(BillingError):
     code = "pay_in_error"
 
 
+class ConsentMissing(PayInError):
+    code = "consent_missing"
+
+
 class TopUpNotFound(PayInError):
     code = "top_up_not_found"
 
@@ -200,9 +205,11 @@ class StripeRefused(StripeError):
 
     code = "stripe_refused"
 
-    def __init__(self, stripe_code: str) -> None:
+    def __init__(self, stripe_code: str, *, decline_code: str = "", about: str = "") -> None:
         super().__init__(f"Stripe has refused this ({stripe_code or 'no code given'}). Nothing was moved.")
         self.stripe_code = stripe_code
+        self.decline_code = decline_code  # of a card's bank
+        self.about = about  # the payment that was refused
 
 
 class StripeUnavailable(StripeError):

@@ -65,6 +65,7 @@ STATUS_BY_CODE: dict[str, int] = {
     "unmatched_invalid": 409,
     "payout_gone": 409,
     "wallet_frozen": 403,
+    "consent_missing": 400,
     "top_up_not_found": 404,
     "top_up_not_refundable": 409,
     "country_unsupported": 400,

@@ -35,15 +35,15 @@ def call_make(
 
     Raises StripeRefused (for good), StripeUnavailable (call again), IdempotencyConflict (a key used for two things).
     """
-    if operation in ("payout", "refund", "transfer"):
-        params = {**params, "metadata": {"key": key}}
+    if operation in ("payment_intent", "payout", "refund", "transfer"):
+        params = {**params, "metadata": {**params.get("metadata", {}), "key": key}}
     call = _stored(
         operation, key=key, params=params, now=now, stripe_account=stripe_account, may_begin=may_begin
     )
     if call.state == StripeCall.State.BEGUN:
         _settle(stripe, call, now)
     if call.state == StripeCall.State.REFUSED:
-        raise StripeRefused(call.answer["code"])
+        raise StripeRefused(**call.answer)
     answer: Json = call.answer
     return answer
 
@@ -80,13 +80,21 @@ def _settle(stripe: StripeGateway, call: StripeCall, now: datetime) -> None:
     try:
         answer = _found_or_sent(stripe, call, now)
     except StripeRefused as refusal:
-        _end(call, StripeCall.State.REFUSED, {"code": refusal.stripe_code}, now)
+        _end(call, StripeCall.State.REFUSED, _refusal(refusal), now)
     except StripeUnavailable as problem:
         cause = type(problem.__cause__).__name__
         StripeCall.objects.filter(pk=call.pk).update(tries=call.tries + 1, last_problem=cause)
         raise
     else:
         _end(call, StripeCall.State.ANSWERED, {name: answer[name] for name in _KEPT if name in answer}, now)
+
+
+def _refusal(refusal: StripeRefused) -> Json:
+    return {
+        "stripe_code": refusal.stripe_code,
+        "decline_code": refusal.decline_code,
+        "about": refusal.about,
+    }
 
 
 def _found_or_sent(stripe: StripeGateway, call: StripeCall, now: datetime) -> Json:

@@ -1,6 +1,7 @@
 """The books (`ledger`), earnings, money in (`pay_in`) and out (`pay_out`), talk with Stripe, operators."""
 
 from billing.models.audit import OperatorAction
+from billing.models.auto_top_up import AutoTopUp, Notice
 from billing.models.corrections import Adjustment, Unmatched
 from billing.models.earnings import Earning
 from billing.models.ledger import Account, Hold, Posting, Transfer
@@ -14,10 +15,12 @@ from billing.models.stripe import StripeCall, StripeEvent
 __all__ = [
     "Account",
     "Adjustment",
+    "AutoTopUp",
     "BillingNews",
     "Dispute",
     "Earning",
     "Hold",
+    "Notice",
     "OperatorAction",
     "OwnerDelivery",
     "OwnerHook",

@@ -3,6 +3,7 @@
 from billing.domain.entries import Charge
 from billing.services.adjustments import adjustment_approve, adjustment_create, adjustment_decline
 from billing.services.audit import audit_note, operator_check, reason_checked
+from billing.services.auto_top_up_terms import auto_top_up_set, auto_top_up_stop
 from billing.services.ledger import grant_post, hold_charge, hold_open, hold_release
 from billing.services.owner_hooks import owner_delivery_replay, owner_hook_create, owner_hook_delete
 from billing.services.payout_accounts import (
@@ -35,6 +36,8 @@ __all__ = [
     "adjustment_create",
     "adjustment_decline",
     "audit_note",
+    "auto_top_up_set",
+    "auto_top_up_stop",
     "grant_post",
     "hold_charge",
     "hold_open",

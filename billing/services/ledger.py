@@ -29,6 +29,7 @@ from billing.errors import HoldNotFound, HoldReleased, IdempotencyConflict
 from billing.models import Account, Earning, Hold, Posting, Transfer
 from billing.posting import accounts_lock, entries_post
 from billing.services.audit import operator_check
+from billing.services.auto_top_up_terms import auto_top_up_mark
 from billing.services.standing import wallet_check
 from common.clock import utc_now
 
@@ -70,6 +71,7 @@ def hold_open(*, user: User, reference: str, amount_microusd: int) -> Hold:
         wallet=wallet.key, hold_key=f"hold:{hold_id}", reference=reference, amount_microusd=amount_microusd
     )
     entries_post([entry])
+    auto_top_up_mark(user_id=user.pk, now=utc_now())
     return Hold.objects.create(
         id=hold_id,
         reference=reference,
