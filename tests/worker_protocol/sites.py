@@ -19,6 +19,7 @@ from worker_protocol.wire.session import ServerSession, SessionState
 
 NONCE = "5a" * 32
 PATIENCE_S = 10
+HANG_S = 60
 _MessageT = TypeVar("_MessageT", bound=msg.Message)
 
 
@@ -30,7 +31,9 @@ class BlobSite:
         self.blobs: dict[str, bytes] = {}
         self.uploads: dict[str, bytes] = {}
         self.requests: list[str] = []
-        self.faults: list[int | str] = []  # a status to answer, "cut", "spoil" or "gap"
+        self.faults: list[
+            int | str | None
+        ] = []  # a status to answer, "cut", "spoil", "hang", "gap"; None for none
 
     def add(self, data: bytes) -> msg.Blob:
         sha256 = hashlib.sha256(data).hexdigest()
@@ -50,6 +53,8 @@ class _BlobHandler(BaseHTTPRequestHandler):
         if data is None or isinstance(fault, int):
             self._answer(fault if isinstance(fault, int) else 404)
             return
+        if fault == "hang":
+            threading.Event().wait(HANG_S)
         start = int(requested.removeprefix("bytes=").rstrip("-")) if requested else 0
         rest = data[start:] if fault != "spoil" else bytes(len(data) - start)
         self._answer(206 if requested else 200, rest, cut=fault == "cut")
@@ -147,6 +152,10 @@ class SocketSite:
             self.blocked = message.reason
         self._session.send(message)
         await self._flush()
+
+    async def closes(self, close_code: int) -> None:
+        assert self._socket is not None
+        await self._socket.close(close_code)
 
     async def drops(self) -> None:
         """End the connection without a word, as a network does; what is heard next comes on a new one."""

@@ -85,6 +85,11 @@ class Night(Harness):
         self.call("open", name)
         self.tell({"type": "start", **({"url": url} if url else {})}, name)
 
+    def move(self, server: str) -> None:
+        """Be paired with this site."""
+        pkcs8 = KEY.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        self.call("become", {"deviceId": DEVICE, "server": server, "pkcs8Hex": pkcs8.hex()})
+
     def tell(self, message: dict[str, Any], name: str = "worker") -> None:
         self.call("tell", name, message)
 
@@ -116,8 +121,7 @@ def night(chromium: Chromium, address: str, site: Site) -> Iterator[Night]:
     """A page of a browser that is paired with the stand-in site and has passed the self-test before."""
     night = Night(chromium, "night")
     night.visit(address)
-    pkcs8 = KEY.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-    night.call("become", {"deviceId": DEVICE, "server": site.url, "pkcs8Hex": pkcs8.hex()})
+    night.move(site.url)
     night.call("trust")
     yield night
     chromium.navigate("about:blank")  # which ends its workers
@@ -145,9 +149,13 @@ class Leases(Protocol):
 @pytest.fixture
 def lease(blobs: BlobSite) -> Leases:
     """Makes leases: on the tiny job, or a long one that is still under way whenever a test looks."""
+    jobs = {
+        False: tiny_job(),
+        True: long_job(),
+    }  # now, as compiling would keep the site's thread from answering
 
     def make(lease_id: str = LEASE, *, steps: int = 5, long: bool = False, **changes: Any) -> msg.Lease:
-        job = long_job() if long else tiny_job()
+        job = jobs[long]
         fields = {
             "lease_id": lease_id,
             "program": blobs.add(job.program_file),

@@ -44,6 +44,9 @@ class Site:
     def drops(self) -> None:
         self._run(self.socket.drops())
 
+    def closes(self, close_code: int) -> None:
+        self._run(self.socket.closes(close_code))
+
     def ended(self) -> int | None:
         """The close code of the next socket to end."""
         return self._run(self.socket.ended.get())
