@@ -13,7 +13,9 @@ CAMERA = """
     };
 """
 REFUSED = f"""{CAMERA}
-    if (isSecureContext) navigator.mediaDevices.getUserMedia = async () => {{ throw new DOMException("no", "NotAllowedError"); }};
+    if (isSecureContext) navigator.mediaDevices.getUserMedia = async () => {{
+        throw new DOMException("no", "NotAllowedError");
+    }};
 """
 OPENED = f"""{CAMERA}
     if (isSecureContext) navigator.mediaDevices.getUserMedia = async () => {{
