@@ -1,12 +1,13 @@
 """Money as operators see it: to read, never to edit; events can be replayed and stuck payouts looked at again.
 
-Grants are made by `manage.py grant`, freezes by `manage.py freeze`.
+Grants are made by `manage.py grant`, freezes by `manage.py freeze`; prices have their own `rates_admin`.
 """
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+import billing.rates_admin  # noqa: F401 - registers its pages
 from accounts.requests import person
 from billing.models import (
     Account,

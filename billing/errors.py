@@ -8,7 +8,9 @@ BillingError
 ├── HoldNotFound              no hold has that reference
 ├── HoldReleased              a new charge to a hold whose rest has gone back
 ├── NotAnOperator             a grant, a freeze or a replay by somebody who may not
-├── ReasonInvalid            an operator's act without a reason, or with too long a one
+├── RateInvalid               a price that cannot be, or that would begin in the past
+├── EstimateInvalid           a class or hours that nothing can be said of
+├── ReasonInvalid             an operator's act without a reason, or with too long a one
 ├── WalletFrozen              a chargeback is open, or an operator has said so
 ├── PayInError
 │   ├── TopUpNotFound
@@ -57,6 +59,14 @@ class InsufficientFunds(BillingError):
             field=field,
         )
         self.missing_microusd = missing_microusd
+
+
+class RateInvalid(BillingError):
+    code = "rate_invalid"
+
+
+class EstimateInvalid(BillingError):
+    code = "estimate_invalid"
 
 
 class KeyInvalid(BillingError):

@@ -56,18 +56,16 @@ _FAILED = frozenset({Lease.State.REFUSED, Lease.State.EXPIRED, Lease.State.HANDE
 
 
 def device_histories(
-    *, device_ids: Collection[UUID], since: datetime, until: datetime, fee_basis_points: int
+    *, device_ids: Collection[UUID], since: datetime, until: datetime
 ) -> dict[UUID, History]:
     """By device; one of which nothing is known has an empty history."""
     histories: defaultdict[UUID, History] = defaultdict(History)
     for device_id, blocked, began_at, ended_at in _spells(device_ids, since, until):
         histories[device_id].spells.append(PastSpell(blocked, began_at, ended_at))
-    for device_id, state, reason, granted_at, ended_at, charge_microusd in _leases(device_ids, since, until):
+    for device_id, state, reason, granted_at, ended_at, charge, fee in _leases(device_ids, since, until):
         earned = 0
         if state == Lease.State.ACCEPTED:
-            earned = charge_microusd - fee_microusd(
-                amount_microusd=charge_microusd, fee_basis_points=fee_basis_points
-            )
+            earned = charge - fee_microusd(amount_microusd=charge, fee_basis_points=fee)
         histories[device_id].leases.append(PastLease(state, reason, granted_at, ended_at, earned))
     return {device_id: histories[device_id] for device_id in device_ids}
 
@@ -85,7 +83,15 @@ def _spells(
 
 def _leases(
     device_ids: Collection[UUID], since: datetime, until: datetime
-) -> list[tuple[UUID, str, str, datetime, datetime | None, int]]:
+) -> list[tuple[UUID, str, str, datetime, datetime | None, int, int]]:
     leases = Lease.objects.filter(_touching(since), device_id__in=device_ids, granted_at__lt=until)
-    columns = ("device_id", "state", "reason", "granted_at", "ended_at", "charge_microusd")
+    columns = (
+        "device_id",
+        "state",
+        "reason",
+        "granted_at",
+        "ended_at",
+        "charge_microusd",
+        "fee_basis_points",
+    )
     return list(leases.order_by("granted_at").values_list(*columns))

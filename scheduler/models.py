@@ -17,6 +17,7 @@ class Run(models.Model):
 
     class State(models.TextChoices):
         ACTIVE = "active"
+        PAUSED = "paused"  # given no new lease; what is leased goes on
         FINISHED = "finished"
         CANCELLED = "cancelled"
         FAILED = "failed"
@@ -55,6 +56,9 @@ class Run(models.Model):
         default=0, help_text="the largest single GPU buffer; 0 is unknown"
     )
     rates = models.JSONField(help_text="{device class: micro-USD per GPU-second}, frozen with the quote")
+    fee_basis_points = models.PositiveIntegerField(
+        help_text="the platform's part of each charge, frozen with the quote"
+    )
     budget_microusd = models.BigIntegerField()
     spent_microusd = models.BigIntegerField(default=0)
     charge_carry = models.PositiveIntegerField(
@@ -175,6 +179,7 @@ class Lease(models.Model):
 
     expected_gpu_us = models.PositiveBigIntegerField()
     rate_microusd = models.BigIntegerField(help_text="micro-USD per GPU-second")
+    fee_basis_points = models.PositiveIntegerField(help_text="the platform's part of its charge")
     max_charge_microusd = models.BigIntegerField(
         help_text="reserved of the run's budget while the lease lives"
     )

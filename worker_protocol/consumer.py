@@ -19,10 +19,10 @@ from uuid import UUID
 from channels.db import database_sync_to_async
 from channels.exceptions import ChannelFull
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.conf import settings
 
 from accounts.domain.windows import last_noon
 from accounts.selectors import device_profile
+from billing.selectors import tariff_at
 from blobs.errors import BlobNotFound
 from common.clock import utc_now
 from scheduler import fleet
@@ -153,15 +153,12 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         now = utc_now()
         if not presence.terms_are_due(now):
             return
-        profile, fee_basis_points = presence.profile, settings.PLATFORM_FEE_BASIS_POINTS
+        profile = presence.profile
         earned_microusd = await database_sync_to_async(device_earned_microusd)(
-            device_id=profile.id,
-            since=last_noon(profile.time_zone, now),
-            fee_basis_points=fee_basis_points,
+            device_id=profile.id, since=last_noon(profile.time_zone, now)
         )
-        terms = terms_message(
-            profile=profile, earned_microusd=earned_microusd, fee_basis_points=fee_basis_points, now=now
-        )
+        tariff = await database_sync_to_async(tariff_at)(now)
+        terms = terms_message(profile=profile, earned_microusd=earned_microusd, tariff=tariff, now=now)
         if presence.take_terms(terms, due_at=terms_change_at(profile=profile, now=now)):
             self._session.send(terms)
 

@@ -10,6 +10,7 @@ the compiler's own text: another version of it makes them anew.
 
 import hashlib
 import json
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -44,25 +45,33 @@ class SelfTest:
     files: dict[str, bytes]
 
 
-_opening = threading.Lock()
+_opening: Final = threading.Lock()
+_opened: Final[dict[Path, SelfTest]] = {}
 
 
 def self_test_open(folder: Path) -> SelfTest:
-    """The self-test of this version of the compiler, from `folder`, or made and put there."""
-    kept = folder / _version()
+    """The self-test of this version of the compiler, from `folder`, or made and put there; read once a process."""
     with _opening:
-        if not (kept / MANIFEST).exists():
-            made = self_test_make()
-            kept.mkdir(parents=True, exist_ok=True)
-            for sha256, data in made.files.items():
-                (kept / sha256).write_bytes(data)
-            unfinished = kept / f"{MANIFEST}.part"
-            unfinished.write_bytes(made.manifest)
-            unfinished.replace(kept / MANIFEST)  # last, so that what has a manifest is whole
-    manifest = (kept / MANIFEST).read_bytes()
-    return SelfTest(
-        manifest, {sha256: (kept / sha256).read_bytes() for sha256 in _named(json.loads(manifest))}
-    )
+        if folder not in _opened:
+            kept = folder / _version()
+            if not (kept / MANIFEST).exists():
+                _keep(self_test_make(), kept)
+            _opened[folder] = _read(kept)
+        return _opened[folder]
+
+
+def _keep(made: SelfTest, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for sha256, data in made.files.items():
+        (folder / sha256).write_bytes(data)
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as unfinished:
+        unfinished.write(made.manifest)
+    Path(unfinished.name).replace(folder / MANIFEST)  # last, so that what has a manifest is whole
+
+
+def _read(folder: Path) -> SelfTest:
+    manifest = (folder / MANIFEST).read_bytes()
+    return SelfTest(manifest, {sha256: (folder / sha256).read_bytes() for sha256 in _named(manifest)})
 
 
 def self_test_make() -> SelfTest:
@@ -211,11 +220,12 @@ def _put(files: dict[str, bytes], data: bytes) -> dict[str, Any]:
     return {"sha256": sha256, "size_bytes": len(data)}
 
 
-def _named(manifest: dict[str, Any]) -> list[str]:
+def _named(manifest: bytes) -> list[str]:
     """The hashes of all files that a manifest names."""
+    body = json.loads(manifest)
     parts = ("program", "params", "slice", "moved")
-    named = [case[part]["sha256"] for case in manifest["cases"] for part in parts]
-    return [*named, manifest["benchmark"]["program"]["sha256"]]
+    named: list[str] = [case[part]["sha256"] for case in body["cases"] for part in parts]
+    return [*named, body["benchmark"]["program"]["sha256"]]
 
 
 def _version() -> str:

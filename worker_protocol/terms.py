@@ -5,7 +5,7 @@ from datetime import datetime
 from accounts.domain.policy import resume_battery_percent
 from accounts.domain.profile import DeviceProfile
 from accounts.domain.windows import next_noon, next_times
-from billing.domain.rates import RATES
+from billing.domain.rates import Tariff
 from common.money import fee_microusd
 from worker_protocol.wire import messages as msg
 
@@ -13,12 +13,12 @@ S_PER_HOUR = 3_600
 
 
 def terms_message(
-    *, profile: DeviceProfile, earned_microusd: int, fee_basis_points: int, now: datetime
+    *, profile: DeviceProfile, earned_microusd: int, tariff: Tariff, now: datetime
 ) -> msg.Terms:
     """`earned_microusd` is what the device's results brought its owner since the last local noon."""
     opens_at, closes_at = next_times(profile.windows, profile.time_zone, now)
     policy = profile.policy
-    hour_microusd = RATES[profile.device_class] * S_PER_HOUR
+    hour_microusd = tariff.rates[profile.device_class] * S_PER_HOUR
     return msg.Terms(
         opens_ms=_unix_ms(opens_at),
         closes_ms=_unix_ms(closes_at),
@@ -28,7 +28,7 @@ def terms_message(
         wifi_only=policy.wifi_only,
         too_hot_celsius=policy.too_hot_celsius,
         microusd_per_gpu_hour=hour_microusd
-        - fee_microusd(amount_microusd=hour_microusd, fee_basis_points=fee_basis_points),
+        - fee_microusd(amount_microusd=hour_microusd, fee_basis_points=tariff.fee_basis_points),
         earned_microusd=earned_microusd,
     )
 

@@ -1,4 +1,4 @@
-"""The books (`ledger`), earnings, money in (`pay_in`) and out (`pay_out`), talk with Stripe, operators (`audit`)."""
+"""The books (`ledger`), earnings, prices (`rates`), money in (`pay_in`) and out (`pay_out`), Stripe, `audit`."""
 
 from billing.models.audit import OperatorAction
 from billing.models.earnings import Earning
@@ -7,6 +7,7 @@ from billing.models.news import BillingNews
 from billing.models.owner_hooks import OwnerDelivery, OwnerHook
 from billing.models.pay_in import Dispute, Refund, TopUp
 from billing.models.pay_out import Payout, PayoutAccount, PayoutStep
+from billing.models.rates import Fee, Rate
 from billing.models.standing import Standing
 from billing.models.stripe import StripeCall, StripeEvent
 
@@ -15,6 +16,7 @@ __all__ = [
     "BillingNews",
     "Dispute",
     "Earning",
+    "Fee",
     "Hold",
     "OperatorAction",
     "OwnerDelivery",
@@ -23,6 +25,7 @@ __all__ = [
     "PayoutAccount",
     "PayoutStep",
     "Posting",
+    "Rate",
     "Refund",
     "Standing",
     "StripeCall",

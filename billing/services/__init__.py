@@ -12,10 +12,12 @@ from billing.services.payout_accounts import (
 )
 from billing.services.payout_steps import payout_advance
 from billing.services.payouts import payout_bank_retry, payout_request
+from billing.services.rates import fee_set, rate_set
 from billing.services.refunds import refund_create
 from billing.services.standing import (
     payouts_freeze,
     payouts_unfreeze,
+    wallet_check,
     wallet_freeze,
     wallet_freeze_by_hand,
     wallet_unfreeze,
@@ -25,6 +27,7 @@ from billing.services.top_ups import top_up_create
 __all__ = [
     "Charge",
     "audit_note",
+    "fee_set",
     "grant_post",
     "hold_charge",
     "hold_open",
@@ -42,9 +45,11 @@ __all__ = [
     "payout_request",
     "payouts_freeze",
     "payouts_unfreeze",
+    "rate_set",
     "reason_checked",
     "refund_create",
     "top_up_create",
+    "wallet_check",
     "wallet_freeze",
     "wallet_freeze_by_hand",
     "wallet_unfreeze",

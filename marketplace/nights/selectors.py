@@ -6,8 +6,6 @@ from datetime import datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.conf import settings
-
 from accounts.models import Device, User
 from accounts.selectors import device_of, device_profiles, devices_of
 from marketplace.nights.reasons import Explanation, Facts, explain
@@ -41,12 +39,7 @@ def owner_nights(*, owner: User, now: datetime) -> list[Night]:
 def _nights(owner: User, devices: Sequence[Device], now: datetime, hours: int) -> list[Night]:
     edges = hour_edges(now, ZoneInfo(owner.time_zone), hours=hours)
     profiles = device_profiles(device.id for device in devices)
-    histories = device_histories(
-        device_ids=list(profiles),
-        since=edges[0],
-        until=now,
-        fee_basis_points=settings.PLATFORM_FEE_BASIS_POINTS,
-    )
+    histories = device_histories(device_ids=list(profiles), since=edges[0], until=now)
     nights = []
     for device in devices:
         profile = profiles[device.id]

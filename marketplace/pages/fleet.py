@@ -5,8 +5,6 @@ from datetime import datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.conf import settings
-
 from accounts.domain.profile import DeviceProfile
 from accounts.models import Device, User
 from accounts.selectors import device_of, device_profiles, devices_of
@@ -76,9 +74,4 @@ def _device_views(
 
 def _activity(owner: User, now: datetime) -> dict[UUID, Activity]:
     midnight = now.astimezone(ZoneInfo(owner.time_zone)).replace(hour=0, minute=0, second=0, microsecond=0)
-    return owner_activity(
-        owner_id=owner.pk,
-        today_since=midnight,
-        week_since=now - WEEK,
-        fee_basis_points=settings.PLATFORM_FEE_BASIS_POINTS,
-    )
+    return owner_activity(owner_id=owner.pk, today_since=midnight, week_since=now - WEEK)

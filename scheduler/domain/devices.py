@@ -53,7 +53,7 @@ def _resume(turn: Turn, event: DeviceConnected, lease: LeaseState | None, lease_
     elif lease.phase in UNDER_WAY:
         leases.confirm(turn, lease)
     elif lease.phase is LeasePhase.ACCEPTED:
-        turn.send_ack(lease.device_id, lease.id, refusal=None, charge_microusd=lease.charge_microusd)
+        turn.send_ack(lease.device_id, lease.id, refusal=None, earned_microusd=lease.earned_microusd)
     elif lease.phase is LeasePhase.REFUSED:
         turn.send_ack(lease.device_id, lease.id, refusal=lease.reason)
     elif _can_be_revived(turn, lease, event.blocked):

@@ -43,6 +43,7 @@ class RunSpec:
     step_dispatches: int
     memory_bytes: int
     rates: Mapping[str, int]
+    fee_basis_points: int
     budget_microusd: int
     largest_buffer_bytes: int = 0  # 0: unknown
     schedule: str = "constant"

@@ -11,11 +11,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from common.money import fee_microusd
 from scheduler.domain.events import BlockReason
 from scheduler.domain.fairness import Fairness
 from scheduler.domain.limits import STORY_LENGTH
 from scheduler.domain.spec import DataSlice, RunSpec
-from scheduler.domain.transitions import LIVE, LeasePhase, RoundPhase, RunPhase, ShardPhase
+from scheduler.domain.transitions import LIVE, OPEN_RUN, LeasePhase, RoundPhase, RunPhase, ShardPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class RunState:
     @property
     def id(self) -> UUID:
         return self.spec.id
+
+    @property
+    def open(self) -> bool:
+        """Whether it has not ended; one that is paused has not."""
+        return self.phase in OPEN_RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,7 @@ class LeaseState:
     deadline_at: datetime
     expected_gpu_us: int
     rate_microusd: int
+    fee_basis_points: int
     max_charge_microusd: int
     phase: LeasePhase = LeasePhase.GRANTED
     reason: str = ""
@@ -97,6 +104,13 @@ class LeaseState:
     @property
     def live(self) -> bool:
         return self.phase in LIVE
+
+    @property
+    def earned_microusd(self) -> int:
+        """What an accepted result brings its owner."""
+        return self.charge_microusd - fee_microusd(
+            amount_microusd=self.charge_microusd, fee_basis_points=self.fee_basis_points
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +298,7 @@ class State:
         self.past.clear()
         for round_ in [r for r in self.rounds.values() if r.phase is RoundPhase.CLOSED]:
             self._forget_round(round_)
-        for run in [r for r in self.runs.values() if r.phase is not RunPhase.ACTIVE]:
+        for run in [r for r in self.runs.values() if not r.open]:
             del self.runs[run.id]
             self.stories.pop(run.id, None)
             self.too_big = {pair for pair in self.too_big if pair[1] != run.id}

@@ -170,11 +170,11 @@ class Turn:
             self.outcome.instructions.append(SendRevoke(session_id, lease_id, reason))
 
     def send_ack(
-        self, device_id: UUID, lease_id: UUID, *, refusal: str | None, charge_microusd: int = 0
+        self, device_id: UUID, lease_id: UUID, *, refusal: str | None, earned_microusd: int = 0
     ) -> None:
         session_id = self.state.session(device_id)
         if session_id is not None:
-            self.outcome.instructions.append(SendAck(session_id, lease_id, refusal, charge_microusd))
+            self.outcome.instructions.append(SendAck(session_id, lease_id, refusal, earned_microusd))
 
     def close_session(self, session_id: str, reason: str) -> None:
         self.outcome.instructions.append(CloseSession(session_id, reason))

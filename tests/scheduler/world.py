@@ -47,6 +47,7 @@ def spec(**changes: Any) -> RunSpec:
         step_dispatches=0,
         memory_bytes=1_000_000,
         rates={"laptop-cpu": 10_000},
+        fee_basis_points=0,
         budget_microusd=1_000_000,
     )
     return replace(base, **changes)

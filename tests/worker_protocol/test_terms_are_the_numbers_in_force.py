@@ -11,7 +11,7 @@ from accounts.domain.profile import DeviceProfile, Policy
 from accounts.domain.windows import Window
 from accounts.models import Device, IdleWindow
 from accounts.services import device_set_policy, idle_windows_replace
-from billing.domain.rates import RATES
+from billing.domain.rates import OPENING_RATES, Tariff
 from scheduler import fleet
 from scheduler.activity import device_earned_microusd
 from scheduler.domain import instructions as ins
@@ -46,7 +46,7 @@ def profile(*, windows=NIGHT, tz=BERLIN, device_class="laptop-cpu", **policy) ->
 
 
 def terms(device: DeviceProfile, now: datetime, **changes) -> msg.Terms:
-    arguments = {"earned_microusd": 0, "fee_basis_points": 2_000, **changes}
+    arguments = {"earned_microusd": 0, "tariff": Tariff(OPENING_RATES, 2_000), **changes}
     return terms_message(profile=device, now=now, **arguments)
 
 
@@ -72,10 +72,10 @@ def test_the_charge_to_go_on_at_is_the_one_in_force(floor, resumes):
     assert (in_force.battery_floor_percent, in_force.battery_resume_percent) == (floor, resumes)
 
 
-@pytest.mark.parametrize("device_class", RATES)
+@pytest.mark.parametrize("device_class", OPENING_RATES)
 def test_an_hours_pay_is_the_classes_rate_without_the_fee(device_class):
-    in_force = terms(profile(device_class=device_class), TUESDAY_NIGHT, fee_basis_points=2_000)
-    assert in_force.microusd_per_gpu_hour == RATES[device_class] * 3_600 * 8 // 10
+    in_force = terms(profile(device_class=device_class), TUESDAY_NIGHT)
+    assert in_force.microusd_per_gpu_hour == OPENING_RATES[device_class] * 3_600 * 8 // 10
 
 
 def test_a_new_night_begins_at_the_owners_noon():
@@ -206,9 +206,9 @@ def test_earnings_are_this_devices_since_noon_each_less_its_fee():
     accepted(other, charge_microusd=7_000, ended_at=noon)
     refused = accepted(device, charge_microusd=0, ended_at=noon)
     Lease.objects.filter(pk=refused.pk).update(state=Lease.State.REFUSED)
-    earned = device_earned_microusd(device_id=device, since=noon, fee_basis_points=2_000)
+    earned = device_earned_microusd(device_id=device, since=noon)
     assert earned == (1_001 - 200) + (999 - 199)
-    assert device_earned_microusd(device_id=UUID(int=3), since=noon, fee_basis_points=2_000) == 0
+    assert device_earned_microusd(device_id=UUID(int=3), since=noon) == 0
 
 
 async def test_an_accepted_result_is_in_the_terms_that_follow_its_ack(online, dispatcher, laptop, settings):
