@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('marketplace', '0002_job_label_smoothing'),
+        ('marketplace', '0005_quotes_expire'),
     ]
 
     operations = [

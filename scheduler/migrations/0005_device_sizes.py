@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('scheduler', '0002_device_spells'),
+        ('scheduler', '0004_runs_pause'),
     ]
 
     operations = [
