@@ -24,7 +24,9 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def laptop(ada) -> Device:
     idle_windows_replace(owner=ada, device_id=None, windows=scenes.ALWAYS)
-    return scenes.connected(scenes.device_of(ada, "Laptop"))
+    device = scenes.device_of(ada, "Laptop")
+    scenes.connected(device)
+    return device
 
 
 @pytest.fixture
