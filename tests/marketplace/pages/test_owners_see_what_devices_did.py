@@ -30,7 +30,7 @@ def laptop(ada) -> Device:
 
 
 @pytest.fixture
-def paid(ada, bob, laptop) -> Device:
+def paid(ada, bob, laptop: Device) -> Device:
     """The laptop has had two results accepted, one of them half a day ago."""
     scenes.trained(cast.quoted_job(bob_with_money(bob)), rounds=2, owner=ada)
     scenes.worked(ada, ["Laptop"])
