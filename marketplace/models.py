@@ -86,7 +86,8 @@ class Job(models.Model):
     step_flops = models.FloatField()
     step_bytes = models.FloatField()
     step_dispatches = models.PositiveIntegerField()
-    memory_bytes = models.PositiveBigIntegerField()
+    memory_bytes = models.PositiveBigIntegerField(help_text="most that a shard takes on a device")
+    largest_buffer_bytes = models.PositiveBigIntegerField(default=0, help_text="0 is unknown")
 
     # The quote. Low and high: what it should cost if all work went to the cheapest or the dearest device class.
     # Cap: what it can never exceed, were every result metered at its bound on the slowest device.

@@ -30,7 +30,7 @@ from scheduler.domain.turn import Outcome, RoundClosed
 _SPEC_FIELDS = [f.name for f in fields(RunSpec) if f.name != "slices"]
 _RUN_FIELDS = [
     "ended_because", "ended_message", "ended_at", "params_sha256", "outer_state_sha256",
-    "spent_microusd", "charge_carry", "epoch", "waiting",
+    "spent_microusd", "charge_carry", "epoch", "waiting", "waiting_bytes",
 ]  # fmt: skip
 _ROUND_FIELDS = [f.name for f in fields(RoundState) if f.name not in ("id", "phase")]
 _SHARD_FIELDS = ["round_id", "index", "slice_index", "seed", "attempts"]

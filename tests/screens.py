@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chromium import Chromium, browser
+from tests.phone.shell.pictures import pictures
 
 OUT = Path("var/screens")
 SIZES = {"phone": (390, 844), "desktop": (1440, 900)}
@@ -51,6 +52,7 @@ def main() -> int:
                 for look in ("phone", "desktop", "dark")
                 for complaint in take(chromium, address, shot, look)
             ]
+        complaints += pictures(OUT)
     print("\n".join(complaints) or f"{len(shots)} pages in {OUT}, no complaints")
     return 1 if complaints else 0
 
@@ -122,6 +124,8 @@ def seed() -> list[Shot]:
         Shot("devices", "/devices/", her),
         Shot("device", f"/devices/{working.pk}/", her),
         Shot("device-unpaid", f"/devices/{tablet.pk}/", her),
+        Shot("earnings", "/earnings/", her),
+        Shot("new-earnings", "/earnings/", new),
         Shot("wallet", "/wallet/", her),
         Shot("job-paused", f"/jobs/{paused.pk}/", disputed),
         Shot("job-not-to-confirm", f"/jobs/{refused.pk}/", disputed),

@@ -10,6 +10,7 @@ the compiler's own text: another version of it makes them anew.
 
 import hashlib
 import json
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,18 +23,16 @@ from torch import Tensor, nn
 import metal_kernels
 from accounts.domain.device_classes import DEVICE_CLASSES
 from metal_kernels.batches import samples_order
-from metal_kernels.compiler.compile import compile_program
 from metal_kernels.compiler.format import compiled_dumps
+from metal_kernels.compiler.variants import compile_variants
 from metal_kernels.frontend.capture import capture_training_step
 from metal_kernels.frontend.optimizers import AdamW, OptimizerSpec, Sgd
-from metal_kernels.passes.tiles import DeviceClass
 from metal_kernels.program.cost import program_cost
 from metal_kernels.program.graph import Program
 from metal_kernels.runtimes.reference import ReferenceRuntime, initial_state, optimizer_zeros
 from metal_kernels.tensorfile import tensorfile_dumps
 
 MANIFEST: Final = "self-test.json"
-VARIANTS: Final[tuple[DeviceClass, ...]] = ("cpu", "phone", "desktop")
 ROWS, BATCH, STEPS, SEED, LEARNING_RATE = 24, 8, 4, 7, 0.02
 BENCHMARK_FEATURES, BENCHMARK_HIDDEN, BENCHMARK_CLASSES, BENCHMARK_BATCH = 64, 512, 10, 64
 
@@ -46,25 +45,33 @@ class SelfTest:
     files: dict[str, bytes]
 
 
-_opening = threading.Lock()
+_opening: Final = threading.Lock()
+_opened: Final[dict[Path, SelfTest]] = {}
 
 
 def self_test_open(folder: Path) -> SelfTest:
-    """The self-test of this version of the compiler, from `folder`, or made and put there."""
-    kept = folder / _version()
+    """The self-test of this version of the compiler, from `folder`, or made and put there; read once a process."""
     with _opening:
-        if not (kept / MANIFEST).exists():
-            made = self_test_make()
-            kept.mkdir(parents=True, exist_ok=True)
-            for sha256, data in made.files.items():
-                (kept / sha256).write_bytes(data)
-            unfinished = kept / f"{MANIFEST}.part"
-            unfinished.write_bytes(made.manifest)
-            unfinished.replace(kept / MANIFEST)  # last, so that what has a manifest is whole
-    manifest = (kept / MANIFEST).read_bytes()
-    return SelfTest(
-        manifest, {sha256: (kept / sha256).read_bytes() for sha256 in _named(json.loads(manifest))}
-    )
+        if folder not in _opened:
+            kept = folder / _version()
+            if not (kept / MANIFEST).exists():
+                _keep(self_test_make(), kept)
+            _opened[folder] = _read(kept)
+        return _opened[folder]
+
+
+def _keep(made: SelfTest, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for sha256, data in made.files.items():
+        (folder / sha256).write_bytes(data)
+    with tempfile.NamedTemporaryFile(dir=folder, delete=False) as unfinished:
+        unfinished.write(made.manifest)
+    Path(unfinished.name).replace(folder / MANIFEST)  # last, so that what has a manifest is whole
+
+
+def _read(folder: Path) -> SelfTest:
+    manifest = (folder / MANIFEST).read_bytes()
+    return SelfTest(manifest, {sha256: (folder / sha256).read_bytes() for sha256 in _named(manifest)})
 
 
 def self_test_make() -> SelfTest:
@@ -204,9 +211,7 @@ def _seeded(make: Callable[[], nn.Module]) -> nn.Module:
 
 
 def _compiled(program: Program) -> bytes:
-    return compiled_dumps(
-        program, {variant: compile_program(program, device=variant).compiled for variant in VARIANTS}
-    )
+    return compiled_dumps(program, compile_variants(program))
 
 
 def _put(files: dict[str, bytes], data: bytes) -> dict[str, Any]:
@@ -215,11 +220,12 @@ def _put(files: dict[str, bytes], data: bytes) -> dict[str, Any]:
     return {"sha256": sha256, "size_bytes": len(data)}
 
 
-def _named(manifest: dict[str, Any]) -> list[str]:
+def _named(manifest: bytes) -> list[str]:
     """The hashes of all files that a manifest names."""
+    body = json.loads(manifest)
     parts = ("program", "params", "slice", "moved")
-    named = [case[part]["sha256"] for case in manifest["cases"] for part in parts]
-    return [*named, manifest["benchmark"]["program"]["sha256"]]
+    named: list[str] = [case[part]["sha256"] for case in body["cases"] for part in parts]
+    return [*named, body["benchmark"]["program"]["sha256"]]
 
 
 def _version() -> str:

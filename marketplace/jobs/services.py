@@ -18,7 +18,7 @@ from marketplace.errors import DatasetNotFound, JobConflict, QuotedJobLimit, Quo
 from marketplace.jobs.expiry import quote_expire
 from marketplace.jobs.plan import JobPlan, dataset_shape, job_plan, metric_of
 from marketplace.jobs.preparation import RunData, run_data_prepare
-from marketplace.jobs.programs import JobPrograms, RowSpec, programs_capture
+from marketplace.jobs.programs import JobPrograms, RowSpec, ShardSize, programs_capture
 from marketplace.jobs.quote import Quote, quote_make
 from marketplace.jobs.settings import JobSettings, optimizer_to_json, settings_check
 from marketplace.jobs.transitions import job_move
@@ -123,6 +123,7 @@ def _programs(settings: JobSettings, dataset: Dataset, plan: JobPlan) -> JobProg
         targets=RowSpec(dataset.target_shape, dataset.target_dtype),
         batch_size=settings.batch_size,
         validation_rows=plan.validation_rows,
+        shard=ShardSize(rows=plan.slice_rows, steps=settings.local_steps),
     )
 
 
@@ -135,7 +136,6 @@ def _store(
     quote: Quote,
     tariff: Tariff,
 ) -> Job:
-    row_bytes = dataset.size_bytes // dataset.rows
     job = Job(
         owner=owner,
         dataset=dataset,
@@ -156,7 +156,8 @@ def _store(
         step_flops=programs.cost.flops,
         step_bytes=programs.cost.moved_bytes,
         step_dispatches=programs.cost.dispatches,
-        memory_bytes=programs.memory_bytes + plan.slice_rows * row_bytes,
+        memory_bytes=programs.memory_bytes,
+        largest_buffer_bytes=programs.largest_buffer_bytes,
         rounds_planned=quote.rounds,
         rates=dict(tariff.rates),
         fee_basis_points=tariff.fee_basis_points,
@@ -222,6 +223,7 @@ def _run_spec(job: Job, run_id: uuid.UUID, data: RunData) -> RunSpec:
         step_bytes=job.step_bytes,
         step_dispatches=job.step_dispatches,
         memory_bytes=job.memory_bytes,
+        largest_buffer_bytes=job.largest_buffer_bytes,
         rates=job.rates,
         fee_basis_points=job.fee_basis_points,
         budget_microusd=job.hold_microusd,

@@ -22,6 +22,7 @@ LINES = 30  # of each statement; the API has more
 INVOICES = 5
 _WORDS = {
     Transfer.Reason.GRANT: "Credit granted by the operator",
+    Transfer.Reason.ADJUSTMENT: "Corrected by the operator",
     Transfer.Reason.HOLD: "Set aside for a job",
     Transfer.Reason.RELEASE: "Returned from a job",
     Transfer.Reason.CHARGE: "Results accepted",

@@ -81,12 +81,21 @@ def is_free(turn: Turn, device: DeviceState) -> bool:
 
 
 def fits(state: State, run: RunState, device: DeviceState) -> bool:
-    """Whether a run's work can be done on a device: its class has a price, its memory (if known) is enough."""
+    """Whether a run's work can be done on a device: its class has a price, it is large enough as far as is known."""
     return (
         budget.is_priced(run.spec, device)
-        and (device.memory_bytes == 0 or device.memory_bytes >= run.spec.memory_bytes)
+        and has_memory(run, device)
+        and has_buffer(run, device)
         and (device.id, run.id) not in state.too_big
     )
+
+
+def has_memory(run: RunState, device: DeviceState) -> bool:
+    return device.memory_bytes == 0 or device.memory_bytes >= run.spec.memory_bytes
+
+
+def has_buffer(run: RunState, device: DeviceState) -> bool:
+    return device.max_buffer_bytes == 0 or device.max_buffer_bytes >= run.spec.largest_buffer_bytes
 
 
 def affords(state: State, run: RunState, device: DeviceState) -> bool:

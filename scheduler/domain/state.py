@@ -33,6 +33,7 @@ class RunState:
     epoch: int = 0  # how many times `pending_slices` has been filled
     pending_slices: tuple[int, ...] = ()
     waiting: str = ""
+    waiting_bytes: int = 0  # the most that a connected device has of what every one has too little of
 
     @property
     def id(self) -> UUID:

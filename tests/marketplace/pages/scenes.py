@@ -192,4 +192,5 @@ def nights(owner: User) -> None:
     )
     night_of(devices["Kitchen tablet"], ("battery_low", 20, 0))
     night_of(devices["Work laptop"], ("outside_window", 12, 0))
+    night_of(devices["Old phone with a long name that someone gave it"], (None, 7, 0))
     night_of(devices["Living room laptop"], (None, 22, 4), ("not_on_wifi", 4, 1), (None, 1, 0))

@@ -31,6 +31,7 @@ def test_right_kernels_pass_the_self_test(worker: Night) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # some fifty trainings
 @pytest.mark.parametrize("case", ["dense", "convolution", "attention"])
 def test_whichever_kernel_is_wrong_the_self_test_fails(page: Harness, case: str) -> None:
     verdicts = page.call("wrongKernels", case)

@@ -26,7 +26,7 @@ const SENDS = {
 const RECEIVES = {
   CONNECTING: ["challenge", "error"],
   CHALLENGED: ["welcome", "error"],
-  READY: ["lease", "ack", "revoke", "blocked", "drain", "error"],
+  READY: ["terms", "lease", "ack", "revoke", "blocked", "drain", "error"],
   CLOSED: [],
 };
 

@@ -26,7 +26,6 @@ export class Device {
   #visible = true;
   #stopped = false;
   #terms = null;
-  #earnedSinceTermsMicrousd = 0;
   #clockSkewMs = null;
   #serverBlocked = null;
   #reason = null;
@@ -107,7 +106,7 @@ export class Device {
       terms: this.#terms,
       thermal: this.#readings().thermal,
       speed: this.#thermal.speed,
-      earnedMicrousd: (this.#terms?.earned_microusd ?? 0) + this.#earnedSinceTermsMicrousd,
+      earnedMicrousd: this.#terms?.earned_microusd ?? 0,
       leasesDone: this.#bench.leasesDone,
       clockSkewMs: this.#clockSkewMs,
       connected: this.#connection.isReady,
@@ -157,7 +156,6 @@ export class Device {
         break;
       case "terms":
         this.#terms = message;
-        this.#earnedSinceTermsMicrousd = 0;
         this.#look();
         break;
       case "blocked":
@@ -173,7 +171,7 @@ export class Device {
         this.#sayReady();
         break;
       case "ack":
-        if (this.#bench.acknowledge(message)) this.#earnedSinceTermsMicrousd += message.earned_microusd;
+        this.#bench.acknowledge(message);
         break;
       case "error":
         if (message.code === "busy" && message.lease_id !== null) this.#bench.refusedAsBusy(message.lease_id);

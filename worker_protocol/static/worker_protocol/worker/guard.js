@@ -27,9 +27,13 @@ const SENSOR_CHECKS = {
 export function decide({ terms, readings, stopped, visible, serverNowMs, before }) {
   if (stopped) return "stopped";
   if (!visible) return "hidden";
-  if (SENSOR_CHECKS.too_hot(terms, readings, before === "too_hot")) return "too_hot";
-  if (terms === null) return null;
-  if (terms.closes_ms !== null && serverNowMs >= terms.closes_ms) return "outside_window";
+  if (terms === null) return SENSOR_CHECKS.too_hot(terms, readings, before === "too_hot") ? "too_hot" : null;
+  if (isClosed(terms, serverNowMs)) return "outside_window";
   const reasons = Object.keys(SENSOR_CHECKS).sort((one, other) => (other === before) - (one === before));
   return reasons.find((reason) => SENSOR_CHECKS[reason](terms, readings, reason === before)) ?? null;
+}
+
+// Both times are null where time changes nothing. After a window has opened the server sends new terms.
+function isClosed({ opens_ms: opensMs, closes_ms: closesMs }, serverNowMs) {
+  return (closesMs !== null && serverNowMs >= closesMs) || (opensMs !== null && serverNowMs < opensMs);
 }

@@ -32,7 +32,9 @@ export class Machine {
   #open;
   #gpu = null;
   #info = {}; // of the adapter last used
+  #limits = null; // of the GPU last opened
   #loaded = null; // {sha256, compiled, trainer}
+  #training = Promise.resolve(); // settles when nothing runs any more, also what was told to stop
   #lossesInARow = 0;
   #restUntilMs = 0;
 
@@ -64,11 +66,13 @@ export class Machine {
 
   // {bufferBytes, totalBytes} of the GPU; opens it. Throws RuntimeUnavailable.
   async limits() {
-    return (await this.#opened()).limits;
+    await this.#opened();
+    return this.#limits;
   }
 
   // The program's variant for this GPU, checked. Leases in a row usually share their program, so it is kept ready.
   async load(sha256, bytes) {
+    await this.#training;
     await this.#opened();
     if (this.#loaded?.sha256 !== sha256) {
       this.#unload();
@@ -79,11 +83,25 @@ export class Machine {
 
   // Throws DeviceLimitExceeded, with the figures, if a shard of so many rows and steps has no room here.
   checkFits({ rows, steps }) {
-    checkFits(this.#loaded.compiled, this.#gpu.limits, { rows, steps });
+    checkFits(this.#loaded.compiled, this.#limits, { rows, steps });
   }
 
-  // Train a shard of the program that was loaded last.
+  // Train a shard of the program that was loaded last, after what was stopped before has let go of it.
   async train(task) {
+    await this.#training;
+    const trained = this.#train(task);
+    this.#training = trained.catch(() => {});
+    return trained;
+  }
+
+  // Give back all that the GPU holds; the next use opens it anew.
+  close() {
+    this.#unload();
+    this.#gpu?.close();
+    this.#gpu = null;
+  }
+
+  async #train(task) {
     try {
       const gpu = await this.#opened();
       this.#loaded.trainer ??= await ShardTrainer.create(gpu, this.#loaded.compiled);
@@ -96,13 +114,6 @@ export class Machine {
     }
   }
 
-  // Give back all that the GPU holds; the next use opens it anew.
-  close() {
-    this.#unload();
-    this.#gpu?.close();
-    this.#gpu = null;
-  }
-
   async #opened() {
     if (this.#gpu === null) {
       const gpu = await this.#open();
@@ -111,7 +122,7 @@ export class Machine {
       gpu.device.lost.then(() => {
         if (this.#gpu === gpu) this.#drop();
       });
-      this.#gpu = gpu;
+      [this.#gpu, this.#limits] = [gpu, gpu.limits];
     }
     return this.#gpu;
   }

@@ -66,13 +66,6 @@ export class ThermalEstimate {
     return this.#level === 0 ? 0 : busyMs * FAIR_PAUSE;
   }
 
-  // How long a device that has stopped must rest from `nowMs` on; 0 when it need not.
-  restMs(nowMs) {
-    this.#settle(nowMs);
-    if (this.#level < 2 || this.#restingSinceMs === null) return 0;
-    return this.#restingSinceMs + this.#restNeededMs() - nowMs;
-  }
-
   #entry(program) {
     let entry = this.#programs.get(program);
     if (entry === undefined) {

@@ -98,13 +98,11 @@ export class Workbench {
     if (this.#lease?.lease_id === leaseId) this.#abandon("the lease was revoked");
   }
 
-  // Whether the result was one of ours that waited.
   acknowledge(ack) {
     const waited = this.#reports.has(ack.lease_id);
     this.#forgetReport(ack.lease_id);
     if (waited && ack.accepted) this.leasesDone += 1;
     this.#changed();
-    return waited;
   }
 
   refusedAsBusy(leaseId) {
