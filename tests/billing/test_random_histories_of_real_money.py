@@ -39,7 +39,8 @@ from tests.fake_stripe import FakeStripe, Fault
 
 STEPS = (
     "top_up", "pay", "leave", "refund", "bounce", "hold", "release", "dispute", "win", "unfreeze",
-    "agree", "save", "stop", "decide", "earn", "payout", "take", "refuse", "reverse", "retry", "break", "tell", "tell_twice", "work",
+    "agree", "save", "stop", "decide", "earn", "payout", "take", "refuse", "reverse", "retry", "break", "tell",
+    "tell_twice", "work",
 )  # fmt: skip
 BEHAVES = ("ok", "ok", "processing", "insufficient_funds", "authentication_required", "stolen_card")
 EXAMPLES = 15
