@@ -8,7 +8,9 @@ BillingError
 ├── HoldNotFound              no hold has that reference
 ├── HoldReleased              a new charge to a hold whose rest has gone back
 ├── NotAnOperator             a grant, a freeze or a replay by somebody who may not
-├── ReasonInvalid            an operator's act without a reason, or with too long a one
+├── RateInvalid               a price that cannot be, or that would begin in the past
+├── EstimateInvalid           a class or hours that nothing can be said of
+├── ReasonInvalid             an operator's act without a reason, or with too long a one
 ├── AdjustmentInvalid         an account that no adjustment may touch, or twice the same
 ├── AdjustmentNotFound        none that waits has this id
 ├── SecondOperatorNeeded      whoever asked for an adjustment cannot approve it
@@ -63,6 +65,14 @@ class InsufficientFunds(BillingError):
             field=field,
         )
         self.missing_microusd = missing_microusd
+
+
+class RateInvalid(BillingError):
+    code = "rate_invalid"
+
+
+class EstimateInvalid(BillingError):
+    code = "estimate_invalid"
 
 
 class KeyInvalid(BillingError):

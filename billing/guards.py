@@ -1,4 +1,4 @@
-"""What the database itself refuses, whoever asks: to change or delete what was posted, or what operators did.
+"""What the database itself refuses, whoever asks: to change or delete postings, operators' acts and past prices.
 
 On PostgreSQL it also refuses, at commit, a transfer that does not sum to zero. SQLite has no check at commit: there
 `billing.posting` and `check_ledger` are what holds that rule (docs/ledger.md). A migration puts the guards up.
@@ -10,7 +10,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 LEDGER_TABLES = ("billing_transfer", "billing_posting")
 AUDIT_TABLES = ("billing_operatoraction",)
-APPEND_ONLY_TABLES = (*LEDGER_TABLES, *AUDIT_TABLES)
+RATE_TABLES = ("billing_rate", "billing_fee")
+APPEND_ONLY_TABLES = (*LEDGER_TABLES, *AUDIT_TABLES, *RATE_TABLES)
 
 _SQLITE_PUT_UP = """
 CREATE TRIGGER {table}_refuses_{event} BEFORE {event} ON {table}

@@ -1,4 +1,4 @@
-"""The books (`ledger`), earnings, money in (`pay_in`) and out (`pay_out`), talk with Stripe, operators."""
+"""The books (`ledger`), earnings, prices (`rates`), money in (`pay_in`) and out (`pay_out`), Stripe, operators."""
 
 from billing.models.audit import OperatorAction
 from billing.models.auto_top_up import AutoTopUp, Notice
@@ -9,6 +9,7 @@ from billing.models.news import BillingNews
 from billing.models.owner_hooks import OwnerDelivery, OwnerHook
 from billing.models.pay_in import Dispute, Refund, TopUp
 from billing.models.pay_out import Payout, PayoutAccount, PayoutStep
+from billing.models.rates import Fee, Rate
 from billing.models.standing import Standing
 from billing.models.stripe import StripeCall, StripeEvent
 
@@ -19,6 +20,7 @@ __all__ = [
     "BillingNews",
     "Dispute",
     "Earning",
+    "Fee",
     "Hold",
     "Notice",
     "OperatorAction",
@@ -28,6 +30,7 @@ __all__ = [
     "PayoutAccount",
     "PayoutStep",
     "Posting",
+    "Rate",
     "Refund",
     "Standing",
     "StripeCall",

@@ -1,4 +1,4 @@
-"""Reads of money: the books (`ledger`), owners' earnings (`earnings`), and what goes in and out (`payments`)."""
+"""Reads of money: the books (`ledger`), earnings, what goes in and out (`payments`), prices (`rates`)."""
 
 from billing.selectors.earnings import (
     EarningsBalances,
@@ -8,12 +8,14 @@ from billing.selectors.earnings import (
 )
 from billing.selectors.ledger import (
     STATEMENT_LINES,
+    Charged,
     Difference,
     OpenHold,
     StatementLine,
     earnings_balance,
     earnings_by_charge_keys,
     fees_balance,
+    hold_charged,
     hold_remaining,
     ledger_differences,
     open_holds,
@@ -34,9 +36,12 @@ from billing.selectors.payments import (
     top_up_of,
     top_ups_of,
 )
+from billing.selectors.rates import tariff_at
+from billing.selectors.standing import wallet_frozen_because
 
 __all__ = [
     "STATEMENT_LINES",
+    "Charged",
     "Difference",
     "EarningsBalances",
     "OpenHold",
@@ -50,6 +55,7 @@ __all__ = [
     "earnings_by_charge_keys",
     "earnings_by_day",
     "fees_balance",
+    "hold_charged",
     "hold_remaining",
     "ledger_differences",
     "open_holds",
@@ -61,7 +67,9 @@ __all__ = [
     "payouts_of",
     "refundable_microusd",
     "statement",
+    "tariff_at",
     "top_up_of",
     "top_ups_of",
     "wallet_balance",
+    "wallet_frozen_because",
 ]

@@ -14,10 +14,12 @@ from billing.services.payout_accounts import (
 )
 from billing.services.payout_steps import payout_advance
 from billing.services.payouts import payout_bank_retry, payout_freeze, payout_request, payout_unfreeze
+from billing.services.rates import fee_set, rate_set
 from billing.services.refunds import refund_create
 from billing.services.standing import (
     payouts_freeze,
     payouts_unfreeze,
+    wallet_check,
     wallet_freeze,
     wallet_freeze_by_hand,
     wallet_unfreeze,
@@ -36,6 +38,7 @@ __all__ = [
     "adjustment_create",
     "adjustment_decline",
     "audit_note",
+    "fee_set",
     "auto_top_up_set",
     "auto_top_up_stop",
     "grant_post",
@@ -57,9 +60,11 @@ __all__ = [
     "payout_unfreeze",
     "payouts_freeze",
     "payouts_unfreeze",
+    "rate_set",
     "reason_checked",
     "refund_create",
     "top_up_create",
+    "wallet_check",
     "unmatched_adjust",
     "unmatched_ignore",
     "unmatched_note",

@@ -80,6 +80,11 @@ def unsupported_dtype(node: torch.fx.Node, dtype: torch.dtype) -> CaptureError:
     )
 
 
+def place_of(node: torch.fx.Node) -> str:
+    """Where the module uses a traced node, in words."""
+    return _place(*_origin(node))
+
+
 def _origin(node: torch.fx.Node) -> tuple[str, str | None]:
     """The submodule and the last source line outside the libraries that a node came from."""
     path = (node.meta.get("custom") or {}).get(_META_KEY, "")

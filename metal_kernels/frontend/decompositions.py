@@ -97,11 +97,14 @@ FULL_REDUCTIONS: Final[dict[str, str]] = {
 
 # What to use instead of an operation that cannot be captured, by the start of its name.
 INSTEAD: Final[dict[str, str]] = {
-    "aten.native_dropout": "set its probability to 0 or leave it out (dropout cannot be captured yet)",
-    "aten.bernoulli": "set its probability to 0 or leave it out (dropout cannot be captured yet)",
-    "aten.rand": "pass random values as an input",
-    "aten.normal": "pass random values as an input",
-    "aten.uniform": "pass random values as an input",
+    "aten.native_dropout": "use nn.Dropout, or pass training=self.training: evaluation draws no random numbers",
+    "aten.bernoulli": "use nn.Dropout, or pass training=self.training: evaluation draws no random numbers",
+    "aten.rand_like": "draw in training only (if self.training): evaluation draws no random numbers",
+    "aten.rand.": "draw in training only (if self.training): evaluation draws no random numbers",
+    "aten.uniform": "draw in training only (if self.training): evaluation draws no random numbers",
+    "aten.rand": "use torch.rand, the one generator that every device shares",
+    "aten.normal": "use torch.rand, the one generator that every device shares",
+    "aten.multinomial": "draw before training and pass the result as an input",
     "aten.nonzero": "use torch.where(condition, a, b), whose shape does not depend on the data",
     "aten.masked_select": "use torch.where(condition, a, b), whose shape does not depend on the data",
     "aten._local_scalar_dense": "keep the value a tensor; do not call .item(), int() or float() on it",

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, fx
 
 from metal_kernels.errors import CaptureError
-from metal_kernels.frontend.blame import unsupported_dtype, unsupported_node
+from metal_kernels.frontend.blame import place_of, unsupported_dtype, unsupported_node
 from metal_kernels.frontend.canonical import Call, canonical, traced_call
 from metal_kernels.frontend.decompositions import has_advice
 from metal_kernels.program.graph import (
@@ -33,6 +33,7 @@ from metal_kernels.program.graph import (
     Value,
 )
 from metal_kernels.program.ops import OPS
+from metal_kernels.program.random import SEEDS
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,12 @@ def lower(
     nodes, used = _without_unused(writer.nodes, used={output.value for output in results})
     constants = {name: tensor for name, tensor in writer.constants.items() if name in used}
     declared = [_value(name, tensor) for name, tensor in constants.items()]
-    return Program(Graph(kind, writer.inputs, declared, nodes, results), constants)
+    inputs = [
+        entry
+        for entry in writer.inputs
+        if entry.role != "scalar" or entry.key not in SEEDS or entry.value.name in used
+    ]
+    return Program(Graph(kind, inputs, declared, nodes, results), constants, writer.origins)
 
 
 def _drop_write_backs(graph: fx.Graph) -> None:
@@ -100,8 +106,15 @@ class _Writer:
         self.inputs: list[Input] = []
         self.constants: dict[str, Tensor] = {}
         self.nodes: list[Node] = []
+        self.origins: dict[str, str] = {}
 
     def write(self, node: fx.Node) -> None:
+        written = len(self.nodes)
+        self._write(node)
+        for made in self.nodes[written:]:
+            self.origins |= {value.name: place_of(node) for value in made.outputs if value is not None}
+
+    def _write(self, node: fx.Node) -> None:
         match node.op:
             case "placeholder":
                 self._became[node] = self._placeholder(next(self._slots))

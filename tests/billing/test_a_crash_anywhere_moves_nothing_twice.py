@@ -152,8 +152,7 @@ def test_a_refund(stripe, monkeypatch):
     assert ledger_differences() == []
 
 
-def test_a_settlement(settings, monkeypatch):
-    settings.PLATFORM_FEE_BASIS_POINTS = 2_000
+def test_a_settlement(monkeypatch):
     for moment in count():
         bea, otto = buyer(f"bea-{moment}", wallet_microusd=100), person(f"otto-{moment}")
 

@@ -45,7 +45,7 @@ export class ShardTrainer {
         else this.#executor.reserve(position, bufferElements(this.#compiled, buffer, { rows, steps }));
       });
     });
-    const records = Array.from({ length: steps }, (_, index) => ({ lr: learningRate, step: index + 1 }));
+    const records = Array.from({ length: steps }, (_, index) => ({ lr: learningRate, step: index + 1, seed }));
     const gpuUs = await this.#executor.run(records, { signal, onStep });
     return { ...(await this.#results(params, steps)), gpuUs };
   }

@@ -20,7 +20,7 @@ def take_down(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('billing', '0004_audit_log'),
+        ('billing', '0005_rates'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0001_initial'),
-        ('billing', '0005_corrections'),
+        ('billing', '0006_corrections'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
