@@ -75,7 +75,7 @@ def _see_through(
     advance: Callable[[Any], None],
     now: datetime,
 ) -> None:
-    manager: models.Manager[Any] = model.objects  # type: ignore[assignment]
+    manager: models.Manager[Any] = model.objects
     rows = manager.filter(next_try_at__lte=now).order_by("next_try_at")
     for pk in list(rows.values_list("pk", flat=True)[:AT_ONCE]):
         try:

@@ -1,4 +1,4 @@
-"""The operators' pages of money: what there is (`money`), and what operators correct and did (`operators`), prices (`rates`)."""
+"""The operators' pages of money: what there is (`money`), prices, what operators correct and did (`operators`)."""
 
 from billing.admin import money, operators, rates
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -46,12 +46,10 @@ class Narrowed(official.RequestsClient):
     and the start of a list.
     """
 
-    def request(
-        self, method: str, url: str, headers: Mapping[str, str] | None, post_data: Any = None
-    ) -> tuple[bytes, int, Mapping[str, str]]:
+    def request(self, method: str, url: str, headers: Any, post_data: Any = None, **usage: Any) -> Any:
         if isinstance(post_data, str):
             post_data = UNKNOWN.sub("", post_data)
-        return super().request(method, UNKNOWN.sub("", url), headers, post_data)
+        return super().request(method, UNKNOWN.sub("", url), headers, post_data, **usage)
 
 
 @contextmanager
