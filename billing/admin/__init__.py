@@ -1,4 +1,4 @@
-"""The operators' pages of money: what there is (`money`), prices, what operators correct and did (`operators`)."""
+"""The operators' pages of money: what there is (`money`), prices (`rates`), what operators correct and did."""
 
 from billing.admin import money, operators, rates
 

@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, time, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -62,7 +63,7 @@ class Grid:
         """Touch at (weekday, hour), move over the others, and let go."""
         places = [self._place(day, hour) for day, hour in path]
         self._touch("touchStart", places[0])
-        for (x, y), (next_x, next_y) in zip(places, places[1:], strict=False):
+        for (x, y), (next_x, next_y) in pairwise(places):
             for part in range(1, 11):
                 self._touch("touchMove", (x + (next_x - x) * part / 10, y + (next_y - y) * part / 10))
         self._chromium.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
@@ -97,7 +98,7 @@ class _QueryDict(dict[str, list[str]]):
         return self[name][-1] if name in self else default
 
     def getlist(self, name: str) -> list[str]:
-        return self[name] if name in self else []
+        return super().get(name, [])
 
     def __getitem__(self, name: str) -> Any:
         return super().__getitem__(name)
