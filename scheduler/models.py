@@ -17,6 +17,7 @@ class Run(models.Model):
 
     class State(models.TextChoices):
         ACTIVE = "active"
+        PAUSED = "paused"  # given no new lease; what is leased goes on
         FINISHED = "finished"
         CANCELLED = "cancelled"
         FAILED = "failed"
@@ -50,7 +51,10 @@ class Run(models.Model):
     step_flops = models.FloatField(help_text="static cost of one training step")
     step_bytes = models.FloatField()
     step_dispatches = models.PositiveIntegerField()
-    memory_bytes = models.PositiveBigIntegerField()
+    memory_bytes = models.PositiveBigIntegerField(help_text="most that a shard takes on a device")
+    largest_buffer_bytes = models.PositiveBigIntegerField(
+        default=0, help_text="the largest single GPU buffer; 0 is unknown"
+    )
     rates = models.JSONField(help_text="{device class: micro-USD per GPU-second}, frozen with the quote")
     fee_basis_points = models.PositiveIntegerField(
         help_text="the platform's part of each charge, frozen with the quote"
@@ -66,6 +70,9 @@ class Run(models.Model):
     )
     outer_state_sha256 = models.CharField(max_length=64, blank=True, help_text="newest outer momentum")
     waiting = models.CharField(max_length=20, blank=True, help_text="code of why it makes no headway now")
+    waiting_bytes = models.PositiveBigIntegerField(
+        default=0, help_text="the most that a device online has of the memory it lacks; 0 where it lacks none"
+    )
     # The slices of the current epoch that no round has taken yet, in the order they will be.
     epoch = models.PositiveIntegerField(default=0)
     pending_slices = models.JSONField(default=list)

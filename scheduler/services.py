@@ -11,7 +11,7 @@ from scheduler.domain.spec import DataSlice, RunSpec, spec_check
 from scheduler.errors import RunNotFound
 from scheduler.models import Inbox, Run, Spell
 
-__all__ = ["DataSlice", "RunSpec", "run_cancel", "run_start", "spells_prune"]
+__all__ = ["DataSlice", "RunSpec", "run_cancel", "run_pause", "run_resume", "run_start", "spells_prune"]
 
 # How long owners can look back; and how many rows one transaction lets go.
 SPELLS_KEPT = timedelta(days=14)
@@ -32,9 +32,25 @@ def run_start(*, spec: RunSpec) -> Run:
 @transaction.atomic
 def run_cancel(*, run_id: UUID) -> None:
     """Have a run ended soon. What is accepted by then stays accepted; a run that has ended stays as it is."""
+    _ask("RunCancelled", run_id)
+
+
+@transaction.atomic
+def run_pause(*, run_id: UUID) -> None:
+    """Have a run given no new lease until it is resumed. What is leased goes on, and may still end the run."""
+    _ask("RunPaused", run_id)
+
+
+@transaction.atomic
+def run_resume(*, run_id: UUID) -> None:
+    """Have a run go on that was paused; any other stays as it is."""
+    _ask("RunResumed", run_id)
+
+
+def _ask(kind: str, run_id: UUID) -> None:
     if not Run.objects.filter(pk=run_id).exists():
         raise RunNotFound(f"There is no run {run_id}; check the id.")
-    Inbox.publish("RunCancelled", run_id=str(run_id))
+    Inbox.publish(kind, run_id=str(run_id))
     wake_on_commit(DISPATCHER)
 
 

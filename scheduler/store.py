@@ -24,13 +24,13 @@ from scheduler.domain.state import (
     StandingState,
     State,
 )
-from scheduler.domain.transitions import LeasePhase, RoundPhase, RunPhase, ShardPhase
+from scheduler.domain.transitions import OPEN_RUN, LeasePhase, RoundPhase, RunPhase, ShardPhase
 from scheduler.domain.turn import Outcome, RoundClosed
 
 _SPEC_FIELDS = [f.name for f in fields(RunSpec) if f.name != "slices"]
 _RUN_FIELDS = [
     "ended_because", "ended_message", "ended_at", "params_sha256", "outer_state_sha256",
-    "spent_microusd", "charge_carry", "epoch", "waiting",
+    "spent_microusd", "charge_carry", "epoch", "waiting", "waiting_bytes",
 ]  # fmt: skip
 _ROUND_FIELDS = [f.name for f in fields(RoundState) if f.name not in ("id", "phase")]
 _SHARD_FIELDS = ["round_id", "index", "slice_index", "seed", "attempts"]
@@ -42,11 +42,11 @@ _STANDING_FIELDS = [f.name for f in fields(StandingState) if f.name != "device_i
 
 
 def load() -> State:
-    """Active runs with the shards and leases of their current rounds, and how devices have behaved."""
+    """Runs that have not ended with the shards and leases of their current rounds, and how devices have behaved."""
     state = State()
-    for run in models.Run.objects.filter(state=models.Run.State.ACTIVE).order_by("created_at", "id"):
+    for run in models.Run.objects.filter(state__in=list(OPEN_RUN)).order_by("created_at", "id"):
         state.put(run_from_row(run))
-    current = models.Round.objects.filter(run__state=models.Run.State.ACTIVE).exclude(
+    current = models.Round.objects.filter(run__state__in=list(OPEN_RUN)).exclude(
         state=models.Round.State.CLOSED
     )
     for round_ in current:
@@ -69,7 +69,7 @@ def recall(state: State, *, run_ids: Iterable[UUID], lease_ids: Iterable[UUID]) 
     """Bring in what events name and the state does not hold: runs just added, leases of closed rounds."""
     unknown_runs = [run_id for run_id in run_ids if run_id not in state.runs]
     if unknown_runs:
-        added = models.Run.objects.filter(pk__in=unknown_runs, state=models.Run.State.ACTIVE)
+        added = models.Run.objects.filter(pk__in=unknown_runs, state__in=list(OPEN_RUN))
         for run in added.order_by("created_at", "id"):
             state.put(run_from_row(run))
     unknown_leases = [lease_id for lease_id in lease_ids if lease_id not in state.leases]

@@ -23,6 +23,7 @@ from metal_kernels.tensorfile import tensorfile_dumps
 from scheduler.aggregation import Contribution, Evaluation, Tensors, evaluate, is_finite, outer_step
 from scheduler.artefacts import batch_rows, parameter_names, program_of, runtime_of, tensors_of
 from scheduler.checks import Verdict, delta_verdict, losses_refusal
+from scheduler.domain.transitions import OPEN_RUN
 from scheduler.domain.turn import lease_holder, run_holder
 from scheduler.errors import AggregationFailed, Diverged, RoundUnreadable
 from scheduler.models import Inbox, Lease, Round, Run
@@ -51,7 +52,7 @@ def check_result(lease_id: str) -> None:
 def aggregate_round(run_id: str, round_index: int) -> None:
     """Make the outer step of a round and tell `RoundAggregated`, or `RoundFailed` if there can be none."""
     round_ = Round.objects.select_related("run").get(run_id=UUID(run_id), index=round_index)
-    if round_.state != Round.State.AGGREGATING or round_.run.state != Run.State.ACTIVE:
+    if round_.state != Round.State.AGGREGATING or round_.run.state not in OPEN_RUN:
         return
     torch.set_num_threads(settings.TORCH_THREADS)
     try:

@@ -3,8 +3,6 @@
 
 import { WeekGrid } from "./week-grid.js";
 
-for (const form of document.querySelectorAll("form[data-windows]")) new WeekGrid(form, prepared(form));
-
 function prepared(form) {
   const rows = new WindowRows(form);
   const add = form.querySelector("[data-add]");
@@ -99,3 +97,5 @@ function renumber(row, number) {
     }
   }
 }
+
+for (const form of document.querySelectorAll("form[data-windows]")) new WeekGrid(form, prepared(form));

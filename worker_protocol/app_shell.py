@@ -23,8 +23,6 @@ SUFFIXES = {".js", ".css", ".png"}
 # Of the site's own files: its look, and the moon.
 SITE_FILES = ("site.css", "moon.svg")
 APP = "worker_protocol/app/"
-# What computes: a browser that has shown that it computes right shows it again when any of this changes.
-ENGINE = "worker_protocol/runtime/"
 SERVICE_WORKER = "worker_protocol/app/service-worker.js"
 DIGEST_CHARACTERS = 16
 
@@ -55,9 +53,7 @@ def _kept_shell() -> AppShell:
 
 def _read_shell() -> AppShell:
     names = [*SITE_FILES, *_own_files()]
-    engine = [name for name in names if name.startswith(ENGINE)]
-    context = {"modules": _app_modules(names), "engine": _digest(engine)}
-    page = render_to_string("worker_protocol/device.html", context)
+    page = render_to_string("worker_protocol/device.html", {"modules": _app_modules(names)})
     addresses = [
         reverse("device-app"),
         reverse("device-manifest"),

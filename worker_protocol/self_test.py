@@ -23,18 +23,16 @@ from torch import Tensor, nn
 import metal_kernels
 from accounts.domain.device_classes import DEVICE_CLASSES
 from metal_kernels.batches import samples_order
-from metal_kernels.compiler.compile import compile_program
 from metal_kernels.compiler.format import compiled_dumps
+from metal_kernels.compiler.variants import compile_variants
 from metal_kernels.frontend.capture import capture_training_step
 from metal_kernels.frontend.optimizers import AdamW, OptimizerSpec, Sgd
-from metal_kernels.passes.tiles import DeviceClass
 from metal_kernels.program.cost import program_cost
 from metal_kernels.program.graph import Program
 from metal_kernels.runtimes.reference import ReferenceRuntime, initial_state, optimizer_zeros
 from metal_kernels.tensorfile import tensorfile_dumps
 
 MANIFEST: Final = "self-test.json"
-VARIANTS: Final[tuple[DeviceClass, ...]] = ("cpu", "phone", "desktop")
 ROWS, BATCH, STEPS, SEED, LEARNING_RATE = 24, 8, 4, 7, 0.02
 BENCHMARK_FEATURES, BENCHMARK_HIDDEN, BENCHMARK_CLASSES, BENCHMARK_BATCH = 64, 512, 10, 64
 
@@ -213,9 +211,7 @@ def _seeded(make: Callable[[], nn.Module]) -> nn.Module:
 
 
 def _compiled(program: Program) -> bytes:
-    return compiled_dumps(
-        program, {variant: compile_program(program, device=variant).compiled for variant in VARIANTS}
-    )
+    return compiled_dumps(program, compile_variants(program))
 
 
 def _put(files: dict[str, bytes], data: bytes) -> dict[str, Any]:

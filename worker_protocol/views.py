@@ -1,23 +1,24 @@
 """The phone app's addresses. Its page is one document for everyone; who is logged in is asked for apart."""
 
-import dataclasses
+from functools import cache
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
 from django.templatetags.static import static
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from accounts.domain.device_classes import DEVICE_CLASSES
+from accounts.domain.nights import usual_week
 from accounts.domain.windows import NIGHTLY
 from accounts.models import User
 from accounts.selectors import common_windows_of
-from billing.selectors import tariff_at
-from common.clock import utc_now
 from worker_protocol.app_shell import app_shell, service_worker_text
 from worker_protocol.icons import ICONS, Icon
-from worker_protocol.outlook import night_outlook
+from worker_protocol.self_test import SelfTest, self_test_open
 
 JAVASCRIPT = "text/javascript; charset=utf-8"
 # As app.css's night: what a phone shows while the app opens.
@@ -68,16 +69,45 @@ def worker(request: HttpRequest) -> HttpResponse:
     return response
 
 
+@require_safe
+def self_test_manifest(request: HttpRequest) -> HttpResponse:
+    """What a browser must compute right before it gets work; made on the first question after an update."""
+    response = HttpResponse(_self_test().manifest, content_type="application/json")
+    response["Cache-Control"] = "no-cache"
+    return response
+
+
+@require_safe
+def self_test_file(request: HttpRequest, sha256: str) -> HttpResponse:
+    data = _self_test().files.get(sha256)
+    if data is None:
+        raise Http404
+    response = HttpResponse(data, content_type="application/octet-stream")
+    response["Cache-Control"] = "public, max-age=31536000, immutable"  # the name is of the content
+    return response
+
+
 @never_cache
 @require_safe
 def facts(request: HttpRequest) -> JsonResponse:
-    """Who is logged in, if anyone, and what a night earns at today's rates in their windows or the usual ones."""
+    """Who is logged in, if anyone, and how long their nights are: by their windows, or by the usual ones."""
     person = request.user if isinstance(request.user, User) else None
     own_windows = common_windows_of(person) if person else []
-    outlook = night_outlook(windows=own_windows or NIGHTLY, tariff=tariff_at(utc_now()))
-    account = {"email": person.email, "csrf_token": get_token(request)} if person else None
-    body = {"account": account, "own_windows": bool(own_windows), "outlook": dataclasses.asdict(outlook)}
+    week = usual_week(own_windows or NIGHTLY)
+    body = {
+        "account": {"email": person.email, "csrf_token": get_token(request)} if person else None,
+        "own_windows": bool(own_windows),
+        "hours_a_night": week.hours_a_night,
+        "nights_a_week": week.nights,
+        "class_labels": {key: one.label for key, one in DEVICE_CLASSES.items()},
+    }
     return JsonResponse(body)
+
+
+@cache
+def _self_test() -> SelfTest:
+    """Kept on disk from one start of the site to the next."""
+    return self_test_open(settings.VAR_DIR / "self-test")
 
 
 def _icon(icon: Icon) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.models import User
+from accounts.services import user_lock
 from billing.domain.amounts import check_amount
 from billing.domain.entries import (
     REFERENCE_MAX_CHARS,
@@ -30,6 +31,7 @@ from billing.models import Account, Earning, Hold, Posting, Transfer
 from billing.posting import accounts_lock, entries_post
 from billing.selectors.rates import tariff_at
 from billing.services.audit import operator_check
+from billing.services.auto_top_up_terms import auto_top_up_mark
 from billing.services.standing import wallet_check
 from common.clock import utc_now
 
@@ -63,6 +65,7 @@ def hold_open(
     check_amount(amount_microusd)
     check_key(reference, field="reference", max_chars=REFERENCE_MAX_CHARS)
     wallet_of_user = wallet_key(user.pk)
+    user_lock(user)  # in turns with `wallet_freeze`: nothing is set aside of a wallet that is frozen
     # The same request waits for this lock, and then finds the hold that the first one opened.
     wallet = accounts_lock([wallet_of_user])[wallet_of_user]
     hold = Hold.objects.filter(reference=reference).first()
@@ -76,6 +79,7 @@ def hold_open(
         wallet=wallet.key, hold_key=f"hold:{hold_id}", reference=reference, amount_microusd=amount_microusd
     )
     entries_post([entry])
+    auto_top_up_mark(user_id=user.pk, now=utc_now())
     return Hold.objects.create(
         id=hold_id,
         reference=reference,

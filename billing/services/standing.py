@@ -3,9 +3,11 @@
 from django.db import transaction
 
 from accounts.models import User
+from accounts.services import user_lock
 from billing.errors import PayoutsFrozen, WalletFrozen
 from billing.models import BillingNews, Standing
 from billing.services.audit import REASON_MAX_CHARS, audit_note, operator_check, reason_checked
+from common.wake import SETTLER, wake_on_commit
 
 
 def wallet_check(user: User) -> None:
@@ -25,13 +27,25 @@ def payouts_check(user: User) -> None:
 @transaction.atomic
 def wallet_freeze(*, user: User, because: str) -> bool:
     """Let nothing leave the wallet, and tell the apps above, once. A wallet that is frozen keeps its first reason."""
+    user_lock(user)  # in turns with `hold_open`
     Standing.objects.get_or_create(user=user)
     frozen = Standing.objects.filter(user=user, wallet_frozen_because="").update(
         wallet_frozen_because=because[:REASON_MAX_CHARS]
     )
     if frozen:
-        BillingNews.publish("wallet_frozen", user_id=user.pk)
+        _tell("wallet_frozen", user)
     return bool(frozen)
+
+
+@transaction.atomic
+def wallet_thaw(*, user: User, because: str) -> bool:
+    """Lift a freeze that was for this reason, which has gone; one for another reason stays."""
+    thawed = Standing.objects.filter(user=user, wallet_frozen_because=because).update(
+        wallet_frozen_because=""
+    )
+    if thawed:
+        _tell("wallet_unfrozen", user)
+    return bool(thawed)
 
 
 @transaction.atomic
@@ -49,7 +63,7 @@ def wallet_unfreeze(*, user: User, operator: User, reason: str) -> None:
     because = _lift(user, "wallet_frozen_because")
     if because:
         _note(operator, "wallet_unfreeze", user, reason, before=because, after="")
-        BillingNews.publish("wallet_unfrozen", user_id=user.pk)
+        _tell("wallet_unfrozen", user)
 
 
 @transaction.atomic
@@ -68,6 +82,11 @@ def payouts_unfreeze(*, user: User, operator: User, reason: str) -> None:
     because = _lift(user, "payouts_frozen_because")
     if because:
         _note(operator, "payouts_unfreeze", user, reason, before=because, after="")
+
+
+def _tell(kind: str, user: User) -> None:
+    BillingNews.publish(kind, user_id=user.pk)
+    wake_on_commit(SETTLER)
 
 
 def _lift(user: User, field: str) -> str:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from marketplace.api import datasets, devices, estimates, jobs
+from marketplace.api import datasets, devices, estimates, invoices, jobs
 
 urlpatterns = [
     path("datasets/", datasets.DatasetsView.as_view(), name="api-datasets"),
@@ -18,5 +18,8 @@ urlpatterns = [
     path("jobs/<uuid:job_id>/rounds/", jobs.JobRoundsView.as_view(), name="api-job-rounds"),
     path("jobs/<uuid:job_id>/model/", jobs.JobModelView.as_view(), name="api-job-model"),
     path("estimates/device/", estimates.DeviceEstimateView.as_view(), name="api-estimate-device"),
+    path("invoices/", invoices.InvoicesView.as_view(), name="api-invoices"),
+    path("invoices/<uuid:invoice_id>/", invoices.InvoiceView.as_view(), name="api-invoice"),
+    path("invoices/<uuid:invoice_id>/pdf/", invoices.InvoicePdfView.as_view(), name="api-invoice-pdf"),
     path("wallet/", jobs.WalletView.as_view(), name="api-wallet"),
 ]

@@ -129,7 +129,7 @@ def _refused(facts: Facts) -> Explanation | None:
     if not reasons:
         return None
     total, worst = sum(reasons.values()), max(reasons, key=lambda reason: (reasons[reason], reason))
-    words = REFUSALS.get(worst, f"the check said {worst}")
+    words = REFUSALS.get(worst, f"the check found fault with it ({worst or 'no reason given'})")
     whole = "was refused" if total == 1 else "were refused, mostly" if len(reasons) > 1 else "were refused"
     return Explanation(
         "refused",

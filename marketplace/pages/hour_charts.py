@@ -83,6 +83,7 @@ def hour_strip(record: Record, *, zone: ZoneInfo, title: str) -> SafeString:
     """The lower part alone, for a list of devices."""
     frame = _Frame(record)
     svg = svg_root(title, _description(record), size=(WIDTH, STRIP_HEIGHT))
+    svg.set("preserveAspectRatio", "none")  # as wide as there is room, and no higher
     for start, end in record.opened:
         svg_rect(svg, "open", (frame.x(start), 0), (frame.x(end) - frame.x(start), STRIP_HEIGHT))
     for hour in record.hours:

@@ -138,6 +138,18 @@ class RunCancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class RunPaused:
+    """A run is to get no new lease until it is resumed; what is leased goes on, and is paid."""
+
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class RoundAggregated:
     """The outer step of a round is done: the next parameters and their metrics on the validation split."""
 
@@ -174,5 +186,5 @@ DeviceEvent = (
     | ResultReported
 )
 # What services and tasks tell through the inbox.
-InboxEvent = ResultChecked | RunAdded | RunCancelled | RoundAggregated | RoundFailed
+InboxEvent = ResultChecked | RunAdded | RunCancelled | RunPaused | RunResumed | RoundAggregated | RoundFailed
 Event = DeviceEvent | InboxEvent | DeviceChanged | DeviceRemoved | Tick

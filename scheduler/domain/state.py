@@ -16,7 +16,7 @@ from scheduler.domain.events import BlockReason
 from scheduler.domain.fairness import Fairness
 from scheduler.domain.limits import STORY_LENGTH
 from scheduler.domain.spec import DataSlice, RunSpec
-from scheduler.domain.transitions import LIVE, LeasePhase, RoundPhase, RunPhase, ShardPhase
+from scheduler.domain.transitions import LIVE, OPEN_RUN, LeasePhase, RoundPhase, RunPhase, ShardPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,16 @@ class RunState:
     epoch: int = 0  # how many times `pending_slices` has been filled
     pending_slices: tuple[int, ...] = ()
     waiting: str = ""
+    waiting_bytes: int = 0  # the most that a connected device has of what every one has too little of
 
     @property
     def id(self) -> UUID:
         return self.spec.id
+
+    @property
+    def open(self) -> bool:
+        """Whether it has not ended; one that is paused has not."""
+        return self.phase in OPEN_RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +298,7 @@ class State:
         self.past.clear()
         for round_ in [r for r in self.rounds.values() if r.phase is RoundPhase.CLOSED]:
             self._forget_round(round_)
-        for run in [r for r in self.runs.values() if r.phase is not RunPhase.ACTIVE]:
+        for run in [r for r in self.runs.values() if not r.open]:
             del self.runs[run.id]
             self.stories.pop(run.id, None)
             self.too_big = {pair for pair in self.too_big if pair[1] != run.id}

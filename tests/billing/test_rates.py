@@ -1,6 +1,7 @@
 """Prices are dated rows: in force from their time on, set by operators with a reason, never changed."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -40,7 +41,7 @@ def test_a_new_site_begins_with_them_and_a_fee_of_a_fifth():
 
 
 def raised(microusd: int = 500, *, start: datetime | None = LATER, **changes) -> Rate:
-    given = {"operator": operator(), "reason": "phones are in demand.", "now": NOW, **changes}
+    given: Any = {"operator": operator(), "reason": "phones are in demand.", "now": NOW, **changes}
     return rate_set(device_class="phone-high", microusd_per_gpu_second=microusd, valid_from=start, **given)
 
 
@@ -93,7 +94,7 @@ def test_what_cannot_be_a_price_is_refused_and_nothing_is_written(changes, refus
 
 @pytest.mark.django_db
 def test_an_unknown_class_and_a_person_who_is_no_operator_are_refused():
-    given = {"operator": operator(), "reason": "a try.", "now": NOW}
+    given: Any = {"operator": operator(), "reason": "a try.", "now": NOW}
     with pytest.raises(RateInvalid, match="'toaster' is unknown"):
         rate_set(device_class="toaster", microusd_per_gpu_second=1, **given)
     with pytest.raises(NotAnOperator):

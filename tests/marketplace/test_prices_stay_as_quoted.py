@@ -1,6 +1,7 @@
 """A change of prices reaches the next quote, and never one that was made, confirmed or not."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 
 def prices_change() -> None:
-    given = {"operator": User.objects.get(is_staff=True), "reason": "demand.", "now": utc_now()}
+    given: Any = {"operator": User.objects.get(is_staff=True), "reason": "demand.", "now": utc_now()}
     rate_set(device_class="laptop-cpu", microusd_per_gpu_second=900, **given)
     fee_set(basis_points=5_000, **given)
 

@@ -7,15 +7,14 @@ from datetime import time
 import pytest
 from django.test import Client
 
+from accounts.domain.device_classes import DEVICE_CLASSES
 from accounts.domain.nights import usual_week
-from accounts.domain.windows import NIGHTLY, Window
+from accounts.domain.windows import Window
 from accounts.models import User
 from accounts.services import idle_windows_replace
-from billing.domain.rates import OPENING_RATES, Tariff
 from tests.marketplace.pages.test_every_page_keeps_to_itself import Reader
 from worker_protocol import app_shell
 from worker_protocol.icons import FOLDER, ICONS, icon_png
-from worker_protocol.outlook import night_outlook
 
 
 @pytest.fixture
@@ -113,7 +112,8 @@ def test_the_shell_is_small(client):
 def test_a_stranger_is_told_of_the_usual_nights(client, db):
     facts = client.get("/device/facts/").json()
     assert (facts["account"], facts["own_windows"]) == (None, False)
-    assert (facts["outlook"]["hours_a_night"], facts["outlook"]["nights_a_week"]) == (9, 7)
+    assert (facts["hours_a_night"], facts["nights_a_week"]) == (9, 7)
+    assert set(facts["class_labels"]) == set(DEVICE_CLASSES)
 
 
 def test_an_owner_is_told_of_their_own_windows(client, ada):
@@ -122,7 +122,7 @@ def test_an_owner_is_told_of_their_own_windows(client, ada):
     response = client.get("/device/facts/")
     facts = response.json()
     assert facts["account"]["email"] == "ada@example.org"
-    assert (facts["own_windows"], facts["outlook"]["hours_a_night"]) == (True, 4)
+    assert (facts["own_windows"], facts["hours_a_night"]) == (True, 4)
     assert "no-store" in response["Cache-Control"]
 
 
@@ -140,11 +140,3 @@ def test_windows_that_overlap_count_once():
     )
     assert (week.open_minutes, week.nights) == (9 * 60, 2)
     assert usual_week([]).hours_a_night == 0
-
-
-@pytest.mark.parametrize("fee_basis_points", [0, 2_000, 10_000])
-def test_a_night_earns_the_rate_for_each_hour_less_the_fee(fee_basis_points):
-    outlook = night_outlook(windows=NIGHTLY, tariff=Tariff(OPENING_RATES, fee_basis_points))
-    for one in outlook.classes:
-        assert one.night_high_microusd == 9 * one.microusd_per_gpu_hour
-        assert one.night_low_microusd == one.night_high_microusd * 3 // 4

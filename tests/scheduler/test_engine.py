@@ -190,7 +190,7 @@ def test_the_result_of_a_closed_round_is_recalled_and_acknowledged_again():
         fleet.turn()
     lease = accepted_leases(Run.objects.get().id, 0)[0]
     again = turn(engine, results[lease.id])
-    assert again == [ins.SendAck(f"socket of {lease.device_id}", lease.id, None, lease.earned_microusd)]
+    assert again == [ins.SendAck(f"socket of {lease.device_id}", lease.id, None, lease.charge_microusd)]
 
 
 def run_until(done: Callable[[], bool], fleet: Fleet, most: int = 200) -> None:

@@ -15,7 +15,7 @@ from scheduler.domain import events as ev
 from scheduler.domain import machine
 from scheduler.domain.spec import DataSlice, RunSpec
 from scheduler.domain.state import LeaseState
-from scheduler.domain.transitions import LeasePhase
+from scheduler.domain.transitions import LeasePhase, RunPhase
 from scheduler.models import Lease, Run, RunNews, Spell, Standing
 from scheduler.services import run_start
 
@@ -41,6 +41,7 @@ class RandomFleet(RuleBasedStateMachine):
         self.world = World()
         self.runs: list[RunSpec] = []
         self.accepted: dict[UUID, LeaseState] = {}
+        self.leases_when_paused: dict[UUID, set[UUID]] = {}
 
     @initialize()
     def start(self) -> None:
@@ -128,6 +129,27 @@ class RandomFleet(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         if data.draw(st.integers(0, 9)) == 0:
             self.turn(ev.RunCancelled(data.draw(st.sampled_from(self.runs)).id))
+
+    @rule(data=st.data(), pause=st.booleans())
+    def pause_or_resume(self, data: st.DataObject, pause: bool) -> None:
+        if self.runs:
+            run = data.draw(st.sampled_from(self.runs))
+            before = {lease.id for lease in self.world.state.live_in(run.id)}
+            self.turn(ev.RunPaused(run.id) if pause else ev.RunResumed(run.id))
+            if pause:
+                assert {lease.id for lease in self.world.state.live_in(run.id)} <= before
+
+    @invariant()
+    def a_paused_run_gets_no_new_lease(self) -> None:
+        for run in self.world.state.runs.values():
+            leases = set(Lease.objects.filter(shard__round__run_id=run.id).values_list("pk", flat=True))
+            known = self.leases_when_paused.get(run.id)
+            if run.phase is not RunPhase.PAUSED:
+                self.leases_when_paused.pop(run.id, None)
+            elif known is None:
+                self.leases_when_paused[run.id] = leases
+            else:
+                assert leases == known
 
     @rule()
     def restart(self) -> None:

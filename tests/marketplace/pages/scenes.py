@@ -11,13 +11,15 @@ from asgiref.sync import async_to_sync
 from accounts.domain.windows import Window
 from accounts.models import Device, User
 from accounts.services import idle_windows_replace
+from billing.services import wallet_freeze
 from common.clock import utc_now
 from marketplace.datasets.services import dataset_upload
+from marketplace.jobs.pausing import freezes_pending
 from marketplace.jobs.services import job_confirm, job_create
 from marketplace.jobs.settings import settings_parse
 from marketplace.jobs.settling import settle_pending
 from marketplace.models import Dataset, Job
-from scheduler.models import Lease, Round, Shard, Spell, Standing
+from scheduler.models import Lease, Round, Run, Shard, Spell, Standing
 from tests.marketplace.cast import round_closes, run_ends, run_of
 from tests.marketplace.files import npz
 from worker_protocol.presences import presence_note
@@ -66,6 +68,15 @@ def ended(job: Job) -> Job:
     run_ends(job, message="All planned rounds are done.")
     settle_pending()
     job.refresh_from_db()
+    return job
+
+
+def paused(job: Job) -> Job:
+    """A running job whose buyer's wallet has been frozen."""
+    job = trained(job, rounds=3, owner=job.owner)
+    wallet_freeze(user=job.owner, because="a payment into it has been disputed with its bank.")
+    freezes_pending()
+    Run.objects.filter(pk=str(job.run_id)).update(state=Run.State.PAUSED)
     return job
 
 
@@ -181,4 +192,5 @@ def nights(owner: User) -> None:
     )
     night_of(devices["Kitchen tablet"], ("battery_low", 20, 0))
     night_of(devices["Work laptop"], ("outside_window", 12, 0))
+    night_of(devices["Old phone with a long name that someone gave it"], (None, 7, 0))
     night_of(devices["Living room laptop"], (None, 22, 4), ("not_on_wifi", 4, 1), (None, 1, 0))

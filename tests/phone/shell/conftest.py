@@ -41,15 +41,21 @@ class Site:
                 cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
         assert self.process.stdout is not None
-        first = self.process.stdout.readline()
-        assert first, (folder / "site.log").read_text()
-        self.process.stdout.close()
+        with self.process.stdout as told:
+            first = told.readline()
+        if not first:
+            self.process.wait()
+            raise AssertionError((folder / "site.log").read_text())
         self._codes: list[str] = json.loads(first)["codes"]
         self._given = 0
 
     def code(self) -> str:
         self._given += 1
         return self._codes[self._given - 1]
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait()
 
     def expire(self, code: str) -> None:
         """As if ten minutes had passed. Codes are numbered as they were made."""
@@ -62,8 +68,7 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     site = Site(tmp_path_factory.mktemp("site"))
     yield site
-    site.process.terminate()
-    site.process.wait()
+    site.end()
 
 
 @pytest.fixture(scope="session")

@@ -14,15 +14,21 @@ LOOK_S = 0.05
 
 
 class Phone:
-    def __init__(self, chromium: Chromium, address: str) -> None:
+    """`played` says that the site's worker is one that tests play by the director."""
+
+    def __init__(self, chromium: Chromium, address: str, *, played: bool = True) -> None:
         self.chromium = chromium
         self.address = address
+        self._director = DIRECTOR if played else ""
+        self.patience_s = PATIENCE_S
 
     # ---- getting there
 
     def open(self, path: str = "/device/", *, before: str = "") -> None:
         """Load a page of the site. `before` is JavaScript that runs ahead of the page's own."""
-        script = self.chromium.call("Page.addScriptToEvaluateOnNewDocument", source=f"{DIRECTOR}\n{before}")
+        script = self.chromium.call(
+            "Page.addScriptToEvaluateOnNewDocument", source=f"{self._director}\n{before}"
+        )
         self.chromium.navigate("about:blank")  # so that another fragment is another load
         self.chromium.navigate(f"{self.address}{path}")
         self.chromium.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
@@ -35,7 +41,10 @@ class Phone:
     # ---- doing
 
     def tap(self, selector: str) -> None:
-        self.wait_for(f"document.querySelector({json.dumps(selector)})?.matches(':not(:disabled)')")
+        self.wait_for(
+            f"document.querySelector({json.dumps(selector)})?.matches(':not(:disabled)')"
+            f"&& document.querySelector({json.dumps(selector)}).checkVisibility()"
+        )
         self.js(f"document.querySelector({json.dumps(selector)}).click()")
 
     def type(self, selector: str, text: str) -> None:
@@ -78,8 +87,8 @@ class Phone:
     def wait_for(self, expression: str) -> None:
         self.wait(lambda: bool(self.js(f"Boolean({expression})")), expression)
 
-    def wait(self, true: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+    def wait(self, true: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + self.patience_s
         while not true():
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited in vain for {what}; there is: {self.text()}")

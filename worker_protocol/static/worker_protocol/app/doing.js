@@ -6,6 +6,7 @@ import { momentWords, percent } from "./words.js";
 const PHASES = {
   off: ["Getting ready", ""],
   connecting: ["Connecting", ""],
+  self_test: ["Checking the GPU", "The browser or the app has changed: its results are compared with known answers."],
   waiting: ["Waiting for work", "The next piece that fits this device is taken at once."],
   fetching: ["Fetching a piece of work", ""],
   training: ["Training", ""],
@@ -26,7 +27,7 @@ export function doingWords(state, nowMs) {
     const { what, next } = sentenceFor("blocked", reason, { terms, nowMs });
     return { doing: what, detail: next, tone: "rest", progress: null };
   }
-  const [doing, usual] = PHASES[phase] ?? PHASES.off;
+  const [doing, usual] = PHASES[reason === "self_test" ? reason : phase] ?? PHASES.off;
   const trouble = error ? anySentenceFor(error.code, { message: error.message, terms }) : null;
   const steps = phase === "training" && lease ? `Step ${lease.step} of ${lease.steps}` : usual;
   return {

@@ -7,12 +7,11 @@ import { outlookWords } from "./outlook.js";
 import { browserChecks, deviceDescription, isApple, isInstalled } from "./probing.js";
 import { canScan } from "./scanner.js";
 import { ScanPanel } from "./scan-panel.js";
-import { sentenceFor } from "./sentences.js";
-import { codeCreate, devicePair, facts } from "./site.js";
+import { anySentenceFor, sentenceFor } from "./sentences.js";
+import { codeCreate, devicePair, estimate, facts } from "./site.js";
 import { percent, speedWords } from "./words.js";
 
 const BENCHMARK_MS = 10_000;
-const GPU_NAME = "A GPU large enough for the work";
 // A refusal of the code leaves all that was measured; only another code is needed.
 const ABOUT_THE_CODE = new Set([
   "pairing_code_wrong",
@@ -24,7 +23,6 @@ const ABOUT_THE_CODE = new Set([
 export class Enrolment {
   #screens;
   #worker;
-  #fitness;
   #onPaired;
   #scan;
   #code = null;
@@ -33,10 +31,9 @@ export class Enrolment {
   #speed = null; // {flopsPerSecond, deviceClass, speedFactor}
 
   // `onPaired(identity)` is called once the identity is kept.
-  constructor({ screens, worker, fitness, onPaired }) {
+  constructor({ screens, worker, onPaired }) {
     this.#screens = screens;
     this.#worker = worker;
-    this.#fitness = fitness;
     this.#onPaired = onPaired;
     this.#scan = new ScanPanel((code) => this.#useCode(code));
     byId("welcome-go").addEventListener("click", () => this.#probe());
@@ -65,12 +62,8 @@ export class Enrolment {
     this.#screens.show("probe");
     byId("probe-go").disabled = true;
     show(byId("probe-again"), false);
-    const checks = await browserChecks();
+    const checks = await browserChecks(this.#worker);
     this.#list(checks);
-    if (checks.every(({ ok }) => ok)) {
-      checks.push(await this.#gpuCheck());
-      this.#list(checks);
-    }
     this.#description = await deviceDescription();
     const able = checks.every(({ ok }) => ok);
     show(byId("install-advice"), able && isApple(this.#description) && !isInstalled());
@@ -80,18 +73,9 @@ export class Enrolment {
     if (able) byId("probe-go").focus();
   }
 
-  async #gpuCheck() {
-    try {
-      const { missing } = await this.#worker.probe();
-      return { name: GPU_NAME, code: missing[0], ok: missing.length === 0 };
-    } catch (error) {
-      return { name: GPU_NAME, code: error.code, message: error.message, ok: false };
-    }
-  }
-
   #list(checks) {
-    const items = checks.map(({ name, code, message, ok }) => {
-      const { what, next } = ok ? { what: "", next: "" } : sentenceFor("local", code, { message });
+    const items = checks.map(({ name, code, ok }) => {
+      const { what, next } = ok ? { what: "", next: "" } : sentenceFor("local", code);
       const words = ok ? [] : [make("p", { textContent: `${what} ${next}` })];
       const mark = make("span", { className: "mark", ariaHidden: "true" });
       const state = make("span", { className: "unseen", textContent: ok ? " yes" : " no" });
@@ -160,16 +144,16 @@ export class Enrolment {
     speed.className = "";
     byId("measure-progress").value = 0;
     try {
-      const { ok, failed } = await this.#fitness.known();
+      const { ok, failed } = await this.#worker.selfTest();
       test.className = ok ? "ok" : "bad";
-      if (!ok) return this.#troubled(sentenceFor("local", "unfit", { failed }));
+      if (!ok) return this.#troubled(sentenceFor("local", "self_test_failed", { failed }));
       setText(byId("measure-test-words"), "Every kind of computation gave the known answer.");
       speed.className = "busy";
       this.#speed = await this.#worker.benchmark(BENCHMARK_MS, (part) => this.#measuring(part));
     } catch (error) {
-      const [mark, code] = test.className === "busy" ? [test, "self_test_unavailable"] : [speed, "benchmark_failed"];
-      mark.className = "bad";
-      return this.#troubled(sentenceFor("local", code, { message: error.message }));
+      (test.className === "busy" ? test : speed).className = "bad";
+      const code = navigator.onLine ? error.code : "offline";
+      return this.#troubled(anySentenceFor(code, { message: error.message }));
     }
     speed.className = "ok";
     byId("measure-progress").value = 1;
@@ -190,15 +174,20 @@ export class Enrolment {
   // ---- paired
 
   async #offer() {
-    this.#facts = await facts().catch(() => this.#facts);
+    const words = await this.#outlook().catch(() => null); // without it one can be paired all the same
     setTrouble(byId("offer-trouble"), null);
     show(byId("offer-code"), false);
     if (!byId("name").value) byId("name").value = this.#description.name;
-    const words = this.#facts && outlookWords({ facts: this.#facts, ...this.#speed });
-    setText(byId("offer-title"), words ? "A night would earn" : "Almost done");
+    setText(byId("offer-title"), words ? "A night would earn about" : "Almost done");
     setText(byId("offer-range"), words?.range ?? "");
     byId("offer-basis").replaceChildren(...(words?.basis ?? []).map((line) => make("li", { textContent: line })));
     this.#screens.show("offer");
+  }
+
+  async #outlook() {
+    const [known, { deviceClass, flopsPerSecond }] = [await facts(), this.#speed];
+    const found = await estimate(deviceClass, known.hours_a_night);
+    return outlookWords({ facts: known, estimate: found, flopsPerSecond });
   }
 
   async #submitName(event) {

@@ -2,28 +2,29 @@
 
 import { byId, make, setText, setTrouble, show } from "./dom.js";
 import { hintCodes, hintSentences } from "./hints.js";
-import { sentenceFor } from "./sentences.js";
 import { clockTime, money } from "./words.js";
 
 const LAST_NIGHT = "nightshift-last-night";
+// The button beside a trouble, by what its sentence says is to be done.
+const ACTS = { pair: "Pair again", reload: "Load the app anew", devices: "To the Devices page" };
 
 export class Home {
   #screens;
   #sensors;
-  #fitness;
   #wake;
   #onStart;
+  #onAct;
 
-  // `onStart()` is called when the device is fit and the owner has started; `onForget()` when the browser is unpaired.
-  constructor({ screens, sensors, fitness, wake, onStart, onForget }) {
+  // `onStart()` is called when the owner has started; `onAct` holds what is done for each of ACTS.
+  constructor({ screens, sensors, wake, onStart, onAct }) {
     this.#screens = screens;
     this.#sensors = sensors;
-    this.#fitness = fitness;
     this.#wake = wake;
     this.#onStart = onStart;
+    this.#onAct = onAct;
     byId("start").addEventListener("click", () => this.start());
     byId("forget").addEventListener("click", () => byId("forget-dialog").showModal());
-    byId("forget-dialog").addEventListener("close", () => byId("forget-dialog").returnValue === "forget" && onForget());
+    byId("forget-dialog").addEventListener("close", () => byId("forget-dialog").returnValue === "forget" && onAct.pair());
   }
 
   // `news`: a line of good news; `trouble`: a sentence of what ended the last night, or null.
@@ -41,39 +42,29 @@ export class Home {
     byId("hints").replaceChildren(...hints);
   }
 
-  // Within the owner's tap the screen is kept on; then the device must have shown that it computes right.
+  // The screen is kept on from within the owner's tap, which some browsers ask for.
   async start() {
-    const button = byId("start");
-    button.disabled = true;
     this.#trouble(null);
     await this.#wake.hold();
-    const trouble = await this.#unfit();
-    button.disabled = false;
-    setText(button, "Start the night");
-    if (trouble === null) return this.#onStart();
-    await this.#wake.release();
-    this.#screens.show("home");
-    return this.#trouble(trouble);
+    this.#onStart();
   }
 
+  // A night that did nothing, as of a second tab, says nothing of the one before.
   keepNight({ earnedMicrousd, leasesDone }) {
+    if (leasesDone === 0) return;
     const night = { earnedMicrousd, leasesDone, endedMs: Date.now() };
     localStorage.setItem(LAST_NIGHT, JSON.stringify(night));
   }
 
-  async #unfit() {
-    const onTest = () => setText(byId("start"), "Checking the GPU…");
-    try {
-      const { ok, failed } = await this.#fitness.known({ onTest });
-      return ok ? null : sentenceFor("local", "unfit", { failed });
-    } catch (error) {
-      const known = ["no_webgpu", "no_gpu"].includes(error.code) ? error.code : "self_test_unavailable";
-      return sentenceFor("local", known, { message: error.message });
-    }
-  }
-
   #trouble(sentence) {
     setTrouble(byId("home-trouble"), sentence);
+    const act = sentence?.act in ACTS ? sentence.act : null;
+    const button = byId("home-act");
+    show(button, act !== null);
+    setText(button, ACTS[act] ?? "");
+    button.onclick = this.#onAct[act] ?? null;
+    // What only another pairing mends is not mended by starting.
+    show(byId("start"), act !== "pair");
   }
 
   #figures() {
@@ -82,7 +73,7 @@ export class Home {
     if (kept === null) return;
     const { earnedMicrousd, leasesDone, endedMs } = JSON.parse(kept);
     const figures = [
-      [`Earned until ${clockTime(endedMs)}`, money(earnedMicrousd)],
+      [`Last night, until ${clockTime(endedMs)}`, money(earnedMicrousd)],
       ["Pieces of work", String(leasesDone)],
     ];
     const parts = figures.map(([name, value]) =>

@@ -4,7 +4,6 @@ import { identityForget, identityLoad } from "../worker/keys.js";
 import { codeFromFragment } from "./codes.js";
 import { byId, setText, show } from "./dom.js";
 import { Enrolment } from "./enrolment.js";
-import { Fitness } from "./fitness.js";
 import { Home } from "./home.js";
 import { Installation } from "./installation.js";
 import { Night } from "./night.js";
@@ -20,10 +19,15 @@ const worker = new PhoneWorker();
 const sensors = new Sensors();
 const wake = new WakeKeeper();
 const installation = new Installation();
-const fitness = new Fitness(worker);
 const night = new Night({ worker, sensors, wake, screens });
-const enrolment = new Enrolment({ screens, worker, fitness, onPaired });
-const home = new Home({ screens, sensors, fitness, wake, onStart: () => night.start(), onForget });
+const enrolment = new Enrolment({ screens, worker, onPaired });
+const home = new Home({
+  screens,
+  sensors,
+  wake,
+  onStart: () => night.start(),
+  onAct: { pair: pairAnew, reload: () => location.reload(), devices: () => location.assign("/devices/") },
+});
 
 let identity = null;
 
@@ -57,7 +61,7 @@ function onPaired(paired) {
   home.show(identity, { news: "Paired. It is on your Devices page now." });
 }
 
-async function onForget() {
+async function pairAnew() {
   worker.end();
   await identityForget();
   identity = null;
@@ -78,7 +82,6 @@ function stopped({ earnedMicrousd, leasesDone, inTime }) {
 function over({ earnedMicrousd = 0, leasesDone = 0, terms, error }) {
   home.keepNight({ earnedMicrousd, leasesDone });
   const trouble = anySentenceFor(error?.code ?? "error", { message: error?.message, terms });
-  if (trouble.act === "pair") byId("forget").classList.add("wanted");
   home.show(identity, { trouble });
 }
 

@@ -5,7 +5,7 @@ import { bodyWords, doingWords, warningOf, windowWords } from "./doing.js";
 import { driftAt } from "./drift.js";
 import { sentenceFor } from "./sentences.js";
 import { facts, SiteRefusal } from "./site.js";
-import { clockTime, runningMoney } from "./words.js";
+import { clockFace, runningMoney } from "./words.js";
 
 const TICK_MS = 1_000;
 const MINUTE_MS = 60_000;
@@ -71,9 +71,8 @@ export class Night extends EventTarget {
   }
 
   #begin() {
-    this.#worker.sensors(this.#sensors.readings);
+    this.#worker.sensors(this.#sensors.readings); // ahead, so that it begins by knowing
     this.#worker.start();
-    this.#worker.sensors(this.#sensors.readings);
   }
 
   #end() {
@@ -89,7 +88,7 @@ export class Night extends EventTarget {
       this.dispatchEvent(new CustomEvent("over", { detail: state }));
       return;
     }
-    if (state.phase !== "connecting") this.#forgetConnecting();
+    if (state.phase !== "connecting" || state.reason === "self_test") this.#forgetConnecting();
     else this.#connectingSinceMs ??= performance.now();
     this.#draw();
   }
@@ -139,7 +138,7 @@ export class Night extends EventTarget {
     const nowMs = Date.now();
     const { state } = this.#worker;
     const { doing, detail, tone, progress } = doingWords(state, nowMs);
-    setText(byId("clock"), clockTime(nowMs));
+    setText(byId("clock"), clockFace(nowMs));
     setText(byId("doing"), doing);
     setText(byId("detail"), detail);
     byId("face").dataset.tone = tone;

@@ -2,21 +2,23 @@
 
 import { hours, money, percent, speedWords } from "./words.js";
 
-// {range, basis: [line]} for a device of `deviceClass`; `facts` as /device/facts/ answers. Null for a class that the
-// site does not pay for.
-export function outlookWords({ facts, deviceClass, flopsPerSecond }) {
-  const { outlook, own_windows: ownWindows } = facts;
-  const found = outlook.classes.find(({ key }) => key === deviceClass);
-  if (!found) return null;
-  const [low, high] = [money(found.night_low_microusd), money(found.night_high_microusd)];
-  const windows = ownWindows ? "as your windows are set" : "22:00 to 07:00, until you set other windows";
+const HOUR_S = 3_600;
+const BASIS_POINTS = 10_000;
+
+// {range, basis: [line]}; `facts` as /device/facts/ and `estimate` as /api/estimates/device/ answer.
+export function outlookWords({ facts, estimate, flopsPerSecond }) {
+  const { low_microusd: low, high_microusd: high, rate_microusd_per_gpu_second: rate } = estimate;
+  const fee = estimate.fee_basis_points / BASIS_POINTS;
+  const label = facts.class_labels[estimate.device_class] ?? estimate.device_class;
+  const windows = facts.own_windows ? "as your windows are set" : "22:00 to 07:00, until you set other windows";
   return {
-    range: low === high ? `about ${high}` : `about ${low} to ${high}`,
+    range: low === high ? money(high) : `${money(low)} to ${money(high)}`,
     basis: [
-      `${hours(outlook.hours_a_night)} a night, ${outlook.nights_a_week} nights a week: ${windows}.`,
-      `${money(found.microusd_per_gpu_hour)} for an hour of work: today’s rate for “${found.label}”, after the site’s fee of ${percent(outlook.fee_percent)}.`,
+      `${hours(facts.hours_a_night)} a night, ${facts.nights_a_week} nights a week: ${windows}.`,
+      `${money(rate * HOUR_S * (1 - fee))} for an hour of work: today’s rate for “${label}”, after the site’s fee of ${percent(fee * 100)}.`,
       `Measured just now: ${speedWords(flopsPerSecond)}.`,
-      "The lower figure is for a phone that heat slows to half its speed. Only work is paid: a night without jobs earns nothing.",
+      estimate.basis,
+      "A phone that heat slows to half its speed earns about a quarter less in the hour.",
     ],
   };
 }

@@ -2,7 +2,7 @@
 
 const ADDRESS = "/device/worker.js";
 // A worker that says nothing for so long is not going to.
-const ANSWER_MS = { probe: 20_000, self_test: 120_000, benchmark: 90_000 };
+const ANSWER_MS = { probe: 60_000, self_test: 300_000, benchmark: 120_000 };
 export const STOP_MS = 900;
 
 export class WorkerFailure extends Error {
@@ -37,7 +37,7 @@ export class PhoneWorker extends EventTarget {
   }
 
   sensors(readings) {
-    if (this.#worker !== null) this.#post({ type: "sensors", ...readings });
+    this.#post({ type: "sensors", ...readings });
   }
 
   // Resolves to true once the worker has stopped by itself, to false if it had to be ended.

@@ -178,27 +178,28 @@ const PAIRING = {
 };
 
 const UPDATE_BROWSER = "Use Safari on iOS 26 or later, or a current Chrome on Android 12 or later.";
+const INSECURE = () => ({
+  what: "This page was not opened over a secure connection.",
+  next: "Open it at its https:// address; browsers give keys and the GPU to nothing else.",
+});
+const NO_GPU = () => ({
+  what: "The browser gives this page no access to the GPU.",
+  next: "Close other tabs, leave power-saving mode, or restart the browser; then check again.",
+});
 const LOCAL = {
-  insecure: () => ({
-    what: "This page was not opened over a secure connection.",
-    next: "Open it at its https:// address; browsers give keys and the GPU to nothing else.",
-  }),
-  no_webgpu: () => ({ what: "This browser has no WebGPU, with which the work is computed.", next: UPDATE_BROWSER }),
-  no_gpu: () => ({
-    what: "The browser gives this page no access to the GPU.",
-    next: "Close other tabs, leave power-saving mode, or restart the browser; then check again.",
-  }),
-  no_ed25519: () => ({ what: "This browser cannot make the kind of key that devices have.", next: UPDATE_BROWSER }),
-  no_indexeddb: () => ({
+  insecure: INSECURE,
+  crypto: INSECURE,
+  webgpu: () => ({ what: "This browser has no WebGPU, with which the work is computed.", next: UPDATE_BROWSER }),
+  gpu: NO_GPU,
+  no_gpu: NO_GPU,
+  ed25519: () => ({ what: "This browser cannot make the kind of key that devices have.", next: UPDATE_BROWSER }),
+  indexeddb: () => ({
     what: "This browser keeps no data for the page, as in a private tab.",
     next: "Open the page in a normal tab.",
   }),
-  no_worker: () => ({ what: "This browser cannot run work beside a page.", next: UPDATE_BROWSER }),
-  no_locks: () => ({ what: "This browser cannot tell whether two tabs are one device.", next: UPDATE_BROWSER }),
-  too_small: () => ({
-    what: "This device’s GPU is smaller than any job needs.",
-    next: "Use another device; this one would get no work.",
-  }),
+  worker: () => ({ what: "This browser cannot run work beside a page.", next: UPDATE_BROWSER }),
+  locks: () => ({ what: "This browser cannot tell whether two tabs are one device.", next: UPDATE_BROWSER }),
+  websocket: () => ({ what: "This browser has no WebSockets, over which the work comes.", next: UPDATE_BROWSER }),
   no_wake_lock: () => ({
     what: "This browser cannot keep the screen on.",
     next: "Set the phone’s screen or auto-lock to “Never” for the night, or update the browser.",
@@ -249,11 +250,10 @@ const LOCAL = {
   }),
   other_tab: ERRORS.superseded,
   not_paired: () => ({ what: "This browser is not paired.", next: "Pair it with a code.", act: "pair" }),
-  unfit: ({ failed }) => ({
+  self_test_failed: ({ failed, message }) => ({
     what: "This browser computes wrong results, so the device gets no work.",
-    next: `${failedWords(failed)} Update the browser or the system; the check runs again after that.`,
+    next: `${failedWords(failed) || message} Update the browser or the system; the check runs again after that.`,
   }),
-  self_test_failed: (facts) => LOCAL.unfit(facts),
   self_test_unavailable: ({ message }) => ({
     what: "The check of the GPU could not be run.",
     next: message || "Close other tabs, restart the browser and try again.",
@@ -263,16 +263,12 @@ const LOCAL = {
     what: "The browser gives this app no storage.",
     next: message || "Open it in a normal tab, not a private one, and free some space on the device.",
   }),
-  benchmark_failed: ({ message }) => ({
-    what: "The speed could not be measured.",
-    next: message || "Close other tabs, restart the browser and try again.",
-    act: "retry",
-  }),
   error: ({ message }) => ({
     what: "The part of the app that works has failed.",
     next: message || "Start again. If this repeats, close the app and open it again.",
     act: "retry",
   }),
+  working: () => ({ what: "The device is at work.", next: "Stop it first, then try again." }),
   worker_died: () => ({
     what: "The part of the app that works has stopped.",
     next: "Start again. If this repeats, close other tabs and apps.",

@@ -10,8 +10,12 @@ export class SiteRefusal extends Error {
   }
 }
 
-// {account: {email, csrf_token} or null, own_windows, outlook}.
+// {account: {email, csrf_token} or null, own_windows, hours_a_night, nights_a_week, class_labels}.
 export const facts = () => answer("/device/facts/");
+
+// What so many hours of a device of this class would bring its owner.
+export const estimate = (deviceClass, hours) =>
+  answer(`/api/estimates/device/?${new URLSearchParams({ device_class: deviceClass, hours })}`);
 
 // A one-time code of the account that is logged in on this device.
 export async function codeCreate(account) {

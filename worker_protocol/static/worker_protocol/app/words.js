@@ -9,15 +9,24 @@ export function money(microusd) {
   return `$${dollars.toFixed(Math.min(6, 1 - Math.floor(Math.log10(dollars))))}`;
 }
 
-// For a figure that grows while one looks at it: always as many digits.
+// For a figure that grows while one looks at it: as many digits each time.
 export function runningMoney(microusd) {
+  if (microusd === 0) return "$0.00";
   return `$${(microusd / MICROUSD_PER_USD).toFixed(microusd >= MICROUSD_PER_USD ? 2 : 4)}`;
 }
 
 // With a space that no line breaks at.
 export const percent = (value) => `${Math.round(value)}\u00a0%`;
 
-export const clockTime = (ms) => new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+const CLOCK = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit" });
+
+export const clockTime = (ms) => CLOCK.format(ms);
+
+// The same for a large clock in the dark, where nobody needs to be told whether it is morning.
+export function clockFace(ms) {
+  const parts = CLOCK.formatToParts(ms).filter(({ type }) => type !== "dayPeriod");
+  return parts.map(({ value }) => value).join("").trim();
+}
 
 // "at 22:00", or with the day where that is not within a day.
 export function momentWords(ms, nowMs) {

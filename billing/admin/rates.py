@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.widgets import AdminSplitDateTime
 from django.http import HttpRequest
 
 from accounts.requests import person
@@ -19,7 +20,7 @@ class _PriceForm(forms.ModelForm[Any]):
     """Says beside the form what the service would refuse."""
 
     valid_from = forms.SplitDateTimeField(
-        required=False, widget=admin.widgets.AdminSplitDateTime(), help_text="UTC; empty: from now on"
+        required=False, widget=AdminSplitDateTime(), help_text="UTC; empty: from now on"
     )
     reason = forms.CharField(max_length=200, help_text="why; it is written in the audit log")
 
