@@ -94,6 +94,12 @@ class QuoteOut(serializers.Serializer[Job]):
     high_microusd = serializers.IntegerField(source="quote_high_microusd")
     cap_microusd = serializers.IntegerField(source="quote_cap_microusd", help_text="never exceeded")
     hold_microusd = serializers.IntegerField(help_text="set aside on confirmation")
+    expires_at = serializers.DateTimeField(
+        source="quote_expires_at", help_text="it can be confirmed until then, at these prices"
+    )
+    fee_basis_points = serializers.IntegerField(
+        help_text="the platform's part of each charge; it is within the price, not on top"
+    )
     basis = ClassPriceOut(source="quote_basis", many=True)
 
 

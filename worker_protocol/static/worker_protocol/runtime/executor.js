@@ -90,7 +90,8 @@ export class Executor {
   }
 
   // Every dispatch and copy once for each of `steps`, [{lr, step, seed}]. Resolves to the GPU time in microseconds. After
-  // each submission `onStep` hears how many steps are done, and `signal` can stop the run.
+  // each submission `onStep` hears how many steps are done, and is waited for; `signal` can stop
+  // the run.
   async run(steps, { signal = null, onStep = () => {} } = {}) {
     this.#writeUniforms(steps);
     const dispatches = this.#compiled.dispatches.length;
@@ -102,7 +103,7 @@ export class Executor {
       const submissionMs = await this.#submit(start, end);
       this.#plan.learn(start, end, submissionMs);
       gpuMs += submissionMs;
-      onStep(Math.floor(end / dispatches));
+      await onStep(Math.floor(end / dispatches));
     }
     return Math.round(gpuMs * 1000);
   }

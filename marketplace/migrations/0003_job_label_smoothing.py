@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('marketplace', '0001_initial'),
+        ('marketplace', '0002_fee_is_frozen'),
     ]
 
     operations = [
