@@ -18,6 +18,8 @@ Table: TypeAlias = dict[Any, Callable[..., Any]]
 def own_table() -> Table:
     return {
         aten.copy.default: _copy,
+        aten.addbmm.default: _addbmm,
+        aten.addmv.default: _addmv,
         aten.tan.default: lambda x: x.sin() / x.cos(),
         aten.atan.default: lambda x: torch.atan2(x, torch.ones_like(x)),
         aten.asin.default: lambda x: torch.atan2(x, torch.sqrt((1 - x) * (1 + x))),
@@ -60,6 +62,14 @@ def own_table() -> Table:
 def _copy(old: Tensor, new: Tensor, non_blocking: bool = False) -> Tensor:
     """What an in-place copy becomes: the new value in the old one's dtype and shape."""
     return new.to(old.dtype).expand(old.shape)
+
+
+def _addbmm(added: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    return added * beta + torch.bmm(a, b).sum(0) * alpha
+
+
+def _addmv(added: Tensor, matrix: Tensor, vector: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    return added * beta + torch.mm(matrix, vector.unsqueeze(1)).squeeze(1) * alpha
 
 
 def _sinh(x: Tensor) -> Tensor:

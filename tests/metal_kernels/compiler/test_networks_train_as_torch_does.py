@@ -76,6 +76,9 @@ CASES = {
 }  # fmt: skip
 SLOW = {"resnet"}
 
+# A bound on hanging, not on slowness: making a hundred pipelines in software takes long on a busy machine.
+pytestmark = pytest.mark.timeout(900)
+
 
 @pytest.mark.parametrize(("backend", "device"), [("wgpu", "cpu"), ("msl", "phone")])
 @pytest.mark.parametrize(
