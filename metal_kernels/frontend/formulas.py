@@ -26,7 +26,7 @@ def own_table() -> Table:
         aten.acos.default: lambda x: torch.atan2(torch.sqrt((1 - x) * (1 + x)), x),
         aten.sinh.default: _sinh,
         aten.cosh.default: lambda x: (torch.exp(x) + torch.exp(-x)) * 0.5,
-        aten.asinh.default: lambda x: torch.sign(x) * torch.log(x.abs() + torch.sqrt(x * x + 1)),
+        aten.asinh.default: _asinh,
         aten.acosh.default: lambda x: torch.log(x + torch.sqrt((x - 1) * (x + 1))),
         aten.atanh.default: lambda x: (torch.log1p(x) - torch.log1p(-x)) * 0.5,
         aten.erfc.default: lambda x: 1 - torch.erf(x),
@@ -70,6 +70,11 @@ def _addbmm(added: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: floa
 
 def _addmv(added: Tensor, matrix: Tensor, vector: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     return added * beta + torch.mm(matrix, vector.unsqueeze(1)).squeeze(1) * alpha
+
+
+def _asinh(x: Tensor) -> Tensor:
+    square = x * x
+    return torch.sign(x) * torch.log1p(x.abs() + square / (1 + torch.sqrt(1 + square)))
 
 
 def _sinh(x: Tensor) -> Tensor:

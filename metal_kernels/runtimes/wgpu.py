@@ -125,7 +125,7 @@ class WgpuBackend:
         """
         try:
             yield
-        except (wgpu.GPUError, RuntimeError) as error:
+        except (wgpu.GPUError, RuntimeError) as error:  # type: ignore[attr-defined]  # listed at run time
             reason = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()
             during = f"during kernel {self._kernel}" if self._kernel else "before any kernel ran"
             raise DeviceLost(
