@@ -112,9 +112,11 @@ def _convolution(call: Call) -> None:
 
     extents = (image.batch * groups, per_group, prod(out_size), prod(window))
     if bias is None:
-        call.define_contract(output, extents, kernel, patch, period=prod(taps))
+        call.define_contract(output, extents, kernel, patch, terms=window, columns=out_size)
         return
-    product = call.define_contract(call.temporary(output.shape), extents, kernel, patch, period=prod(taps))
+    product = call.define_contract(
+        call.temporary(output.shape), extents, kernel, patch, terms=window, columns=out_size
+    )
     call.define_map(output, lambda *at: product.at(*at) + bias.at(at[1]))
 
 
@@ -149,7 +151,7 @@ def _input_gradient(call: Call, geometry: _Geometry, gradient: _Image, image: _I
         return where(inside_y & inside_x, value, 0.0)
 
     extents = (image.batch * groups, weight.channels, prod(image.size), prod(window))
-    call.define_contract(call.output(0), extents, kernel, covering, period=prod(taps))
+    call.define_contract(call.output(0), extents, kernel, covering, terms=window, columns=image.size)
 
 
 def _window_over(geometry: _Geometry, place: Expr, tap: Expr, axis: int, extent: int) -> tuple[Expr, Expr]:
@@ -179,7 +181,7 @@ def _weight_gradient(
         return image.padded(b, g * weight.channels + ci, y, x)
 
     extents = (groups, per_group, prod(window), prod(pixels))
-    call.define_contract(call.output(1), extents, left, right, period=gradient.size[1])
+    call.define_contract(call.output(1), extents, left, right, terms=pixels, columns=window)
 
 
 RULES: Final[dict[str, Rule]] = {
