@@ -6,6 +6,7 @@ AccountsError
 │   ├── EmailTaken
 │   ├── WeakPassword
 │   ├── UnknownTimeZone
+│   ├── InvalidAddress         of invoices
 │   ├── InvalidName            of a token or a device
 │   ├── UnknownScope
 │   ├── InvalidPublicKey
@@ -16,6 +17,7 @@ AccountsError
 │   ├── ApiTokenNotFound
 │   └── DeviceNotFound
 ├── LimitError                 a bound on how many of something a person may have
+│   └── TooManySignUps         from one address
 ├── PairingError               a device may not join
 │   ├── PairingCodeWrong
 │   ├── PairingCodeExpired
@@ -52,6 +54,10 @@ class WeakPassword(InputError):
 
 class UnknownTimeZone(InputError):
     code = "unknown_time_zone"
+
+
+class InvalidAddress(InputError):
+    code = "invalid_address"
 
 
 class InvalidName(InputError):
@@ -92,6 +98,10 @@ class DeviceNotFound(NotFoundError):
 
 class LimitError(AccountsError):
     code = "limit_reached"
+
+
+class TooManySignUps(LimitError):
+    code = "too_many_sign_ups"
 
 
 class PairingError(AccountsError):

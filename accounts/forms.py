@@ -36,6 +36,17 @@ class TimeZoneForm(forms.Form):
     )
 
 
+class InvoiceAddressForm(forms.Form):
+    invoice_address = forms.CharField(
+        label="Name and address on invoices",
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 4, "autocomplete": "billing street-address"}),
+        help_text="Up to 8 lines, a tax number among them if you have one. Empty: your e-mail address. "
+        "Invoices that are issued stay as they are.",
+    )
+
+
 class SignUpForm(TimeZoneForm):
     email = forms.EmailField(
         label="E-mail address", widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})

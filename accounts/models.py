@@ -40,6 +40,10 @@ class User(AbstractUser):
     email = models.EmailField("e-mail address", unique=True)
     time_zone = models.CharField(max_length=64, default="UTC", help_text="IANA name, as Europe/Berlin")
 
+    invoice_address = models.TextField(
+        blank=True, max_length=500, help_text="name and address on invoices; empty: the e-mail address"
+    )
+
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
     objects: ClassVar[UserManager] = UserManager()

@@ -19,6 +19,7 @@ urlpatterns = [
     path("password/change/", views.PasswordChangeView.as_view(), name="password-change"),
     path("settings/", views.settings, name="settings"),
     path("settings/time-zone/", views.set_time_zone, name="settings-time-zone"),
+    path("settings/invoice-address/", views.set_invoice_address, name="settings-invoice-address"),
     path("settings/tokens/", views.create_token, name="settings-token-create"),
     path("settings/tokens/<int:token_id>/revoke/", views.revoke_token, name="settings-token-revoke"),
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from django import forms
@@ -9,6 +10,7 @@ from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
@@ -18,12 +20,15 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from accounts import selectors, services
 from accounts.attempts import AttemptLimit
-from accounts.errors import InputError, LimitError
-from accounts.forms import ApiTokenForm, LogInForm, SignUpForm, TimeZoneForm
-from accounts.requests import person
+from accounts.errors import InputError, LimitError, TooManySignUps
+from accounts.forms import ApiTokenForm, InvoiceAddressForm, LogInForm, SignUpForm, TimeZoneForm
+from accounts.models import User
+from accounts.requests import client_address, person
+from common.http import STATUS_BY_CODE
 
 T = TypeVar("T")
 
+SIGN_UPS = AttemptLimit("sign-up", attempts=20, per=timedelta(days=1))
 # Whoever asks, so that nobody's mailbox is filled from here.
 RESET_MAILS = AttemptLimit("password-reset", attempts=5, per=timedelta(hours=1))
 
@@ -34,10 +39,21 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
         return redirect("home")
     form = SignUpForm(request.POST or None)
-    if request.method == "POST" and (user := _done(form, services.user_sign_up)):
+    if request.method == "POST" and (user := _done(form, partial(_sign_up, client_address(request)))):
         login(request, user)
         return redirect("home")
     return render(request, "accounts/sign_up.html", {"form": form}, status=_status_of(form))
+
+
+def _sign_up(address: str, **given: str) -> User:
+    """Counted by client, so that no one fills the site with people. An attempt that fails does not count."""
+    if not SIGN_UPS.take(address):
+        raise TooManySignUps("Too many people have signed up from your address today. Try again tomorrow.")
+    try:
+        return services.user_sign_up(**given)
+    except InputError:
+        SIGN_UPS.give_back(address)
+        raise
 
 
 class LogInView(auth_views.LoginView):
@@ -99,6 +115,16 @@ def set_time_zone(request: HttpRequest) -> HttpResponse:
 
 @login_required
 @require_POST
+def set_invoice_address(request: HttpRequest) -> HttpResponse:
+    form = InvoiceAddressForm(request.POST)
+    if _done(form, lambda **given: services.user_set_invoice_address(user=person(request), **given)):
+        messages.success(request, "Saved; your next invoices carry it.")
+        return redirect("settings")
+    return _settings_page(request, invoice_address_form=form)
+
+
+@login_required
+@require_POST
 @never_cache
 def create_token(request: HttpRequest) -> HttpResponse:
     """Shows the plain token in this one answer; nothing keeps it."""
@@ -118,17 +144,25 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
 
 
 def _settings_page(
-    request: HttpRequest, *, time_zone_form: forms.Form | None = None, token_form: forms.Form | None = None
+    request: HttpRequest,
+    *,
+    time_zone_form: forms.Form | None = None,
+    invoice_address_form: forms.Form | None = None,
+    token_form: forms.Form | None = None,
 ) -> HttpResponse:
     user = person(request)
     time_zone_form = time_zone_form or TimeZoneForm(initial={"time_zone": user.time_zone})
+    invoice_address_form = invoice_address_form or InvoiceAddressForm(
+        initial={"invoice_address": user.invoice_address}
+    )
     token_form = token_form or ApiTokenForm()
     context = {
         "time_zone_form": time_zone_form,
+        "invoice_address_form": invoice_address_form,
         "token_form": token_form,
         "tokens": selectors.api_tokens_of(user),
     }
-    status = max(_status_of(time_zone_form), _status_of(token_form))
+    status = max(map(_status_of, (time_zone_form, invoice_address_form, token_form)))
     return render(request, "accounts/settings.html", context, status=status)
 
 
@@ -139,9 +173,11 @@ def _done(form: forms.Form, service: Callable[..., T]) -> T | None:
     try:
         return service(**form.cleaned_data)
     except (InputError, LimitError) as error:
-        form.add_error(error.field, error.message)
+        form.add_error(error.field, forms.ValidationError(error.message, code=error.code))
         return None
 
 
 def _status_of(form: forms.Form) -> int:
+    if form.has_error(NON_FIELD_ERRORS, TooManySignUps.code):
+        return STATUS_BY_CODE[TooManySignUps.code]
     return 400 if form.errors else 200

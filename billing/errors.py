@@ -8,8 +8,16 @@ BillingError
 ├── HoldNotFound              no hold has that reference
 ├── HoldReleased              a new charge to a hold whose rest has gone back
 ├── NotAnOperator             a grant, a freeze or a replay by somebody who may not
+├── RateInvalid               a price that cannot be, or that would begin in the past
+├── EstimateInvalid           a class or hours that nothing can be said of
+├── ReasonInvalid             an operator's act without a reason, or with too long a one
+├── AdjustmentInvalid         an account that no adjustment may touch, or twice the same
+├── AdjustmentNotFound        none that waits has this id
+├── SecondOperatorNeeded      whoever asked for an adjustment cannot approve it
+├── UnmatchedInvalid          resolved already, or two that do not make a pair
 ├── WalletFrozen              a chargeback is open, or an operator has said so
 ├── PayInError
+│   ├── ConsentMissing        a card is charged by itself only after a clear yes
 │   ├── TopUpNotFound
 │   └── TopUpNotRefundable    not paid, disputed, or refunded before
 ├── PayOutError
@@ -22,6 +30,7 @@ BillingError
 │   ├── PayoutAccountMissing  the owner has not opened one
 │   ├── PayoutAccountUnready  it cannot be paid to; says why and what to do
 │   ├── PayoutNotFound
+│   ├── PayoutGone            on its way to the bank, or over: too late to freeze it
 │   └── PayoutsFrozen         an operator has said so
 ├── StripeError
 │   ├── StripeNotConfigured   this site has no key
@@ -58,6 +67,14 @@ class InsufficientFunds(BillingError):
         self.missing_microusd = missing_microusd
 
 
+class RateInvalid(BillingError):
+    code = "rate_invalid"
+
+
+class EstimateInvalid(BillingError):
+    code = "estimate_invalid"
+
+
 class KeyInvalid(BillingError):
     code = "idempotency_key_invalid"
 
@@ -92,12 +109,36 @@ class NotAnOperator(BillingError):
     code = "not_an_operator"
 
 
+class ReasonInvalid(BillingError):
+    code = "reason_invalid"
+
+
+class AdjustmentInvalid(BillingError):
+    code = "adjustment_invalid"
+
+
+class AdjustmentNotFound(BillingError):
+    code = "adjustment_not_found"
+
+
+class SecondOperatorNeeded(BillingError):
+    code = "second_operator_needed"
+
+
+class UnmatchedInvalid(BillingError):
+    code = "unmatched_invalid"
+
+
 class WalletFrozen(BillingError):
     code = "wallet_frozen"
 
 
 class PayInError(BillingError):
     code = "pay_in_error"
+
+
+class ConsentMissing(PayInError):
+    code = "consent_missing"
 
 
 class TopUpNotFound(PayInError):
@@ -148,6 +189,10 @@ class PayoutNotFound(PayOutError):
     code = "payout_not_found"
 
 
+class PayoutGone(PayOutError):
+    code = "payout_gone"
+
+
 class PayoutsFrozen(PayOutError):
     code = "payouts_frozen"
 
@@ -170,9 +215,11 @@ class StripeRefused(StripeError):
 
     code = "stripe_refused"
 
-    def __init__(self, stripe_code: str) -> None:
+    def __init__(self, stripe_code: str, *, decline_code: str = "", about: str = "") -> None:
         super().__init__(f"Stripe has refused this ({stripe_code or 'no code given'}). Nothing was moved.")
         self.stripe_code = stripe_code
+        self.decline_code = decline_code  # of a card's bank
+        self.about = about  # the payment that was refused
 
 
 class StripeUnavailable(StripeError):

@@ -1,24 +1,29 @@
-"""What the database itself refuses, whoever asks: to change or delete what was posted.
+"""What the database itself refuses, whoever asks: to change or delete postings, operators' acts and past prices.
 
 On PostgreSQL it also refuses, at commit, a transfer that does not sum to zero. SQLite has no check at commit: there
 `billing.posting` and `check_ledger` are what holds that rule (docs/ledger.md). A migration puts the guards up.
 """
 
+from collections.abc import Sequence
+
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-APPEND_ONLY_TABLES = ("billing_transfer", "billing_posting")
+LEDGER_TABLES = ("billing_transfer", "billing_posting")
+AUDIT_TABLES = ("billing_operatoraction",)
+RATE_TABLES = ("billing_rate", "billing_fee")
+APPEND_ONLY_TABLES = (*LEDGER_TABLES, *AUDIT_TABLES, *RATE_TABLES)
 
 _SQLITE_PUT_UP = """
 CREATE TRIGGER {table}_refuses_{event} BEFORE {event} ON {table}
 BEGIN
-    SELECT RAISE(ABORT, '{table} is append-only: post a correcting transfer instead');
+    SELECT RAISE(ABORT, '{table} is append-only: a correction is a new row');
 END
 """
 
 _POSTGRESQL_FUNCTIONS = """
 CREATE OR REPLACE FUNCTION billing_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION '% is append-only: post a correcting transfer instead', TG_TABLE_NAME
+    RAISE EXCEPTION '% is append-only: a correction is a new row', TG_TABLE_NAME
         USING ERRCODE = 'integrity_constraint_violation';
 END $$;
 
@@ -44,34 +49,32 @@ CREATE CONSTRAINT TRIGGER billing_posting_sums_to_zero AFTER INSERT ON billing_p
 """
 
 
-def guards_put_up(connection: BaseDatabaseWrapper) -> None:
+def guards_put_up(connection: BaseDatabaseWrapper, tables: Sequence[str] = APPEND_ONLY_TABLES) -> None:
+    """A migration names the tables that there are at its time; whoever names none means all of today's."""
     if connection.vendor == "postgresql":
         statements = [
             _POSTGRESQL_FUNCTIONS,
-            *(_POSTGRESQL_REFUSE.format(table=table) for table in APPEND_ONLY_TABLES),
-            _POSTGRESQL_SUM_ZERO,
+            *(_POSTGRESQL_REFUSE.format(table=table) for table in tables),
+            *([_POSTGRESQL_SUM_ZERO] if "billing_posting" in tables else []),
         ]
     else:
         statements = [
             _SQLITE_PUT_UP.format(table=table, event=event)
-            for table in APPEND_ONLY_TABLES
+            for table in tables
             for event in ("update", "delete")
         ]
     _execute(connection, statements)
 
 
-def guards_take_down(connection: BaseDatabaseWrapper) -> None:
+def guards_take_down(connection: BaseDatabaseWrapper, tables: Sequence[str] = APPEND_ONLY_TABLES) -> None:
     """For migrations that must rewrite these tables, and for test suites that empty them."""
     if connection.vendor == "postgresql":
-        statements = [
-            *(f"DROP TRIGGER {table}_refuses_change ON {table}" for table in APPEND_ONLY_TABLES),
-            "DROP TRIGGER billing_posting_sums_to_zero ON billing_posting",
-        ]
+        statements = [f"DROP TRIGGER {table}_refuses_change ON {table}" for table in tables]
+        if "billing_posting" in tables:
+            statements.append("DROP TRIGGER billing_posting_sums_to_zero ON billing_posting")
     else:
         statements = [
-            f"DROP TRIGGER {table}_refuses_{event}"
-            for table in APPEND_ONLY_TABLES
-            for event in ("update", "delete")
+            f"DROP TRIGGER {table}_refuses_{event}" for table in tables for event in ("update", "delete")
         ]
     _execute(connection, statements)
 

@@ -41,11 +41,15 @@ class Env(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     email_from: str = "Nightshift <no-reply@localhost>"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     fee_basis_points: Annotated[int, Meta(ge=0, le=10_000)] = 2_000
+    invoice_seller: Annotated[str, Meta(max_length=500)] = ""
+    invoice_tax_name: Annotated[str, Meta(min_length=1, max_length=20)] = "Tax"
+    invoice_tax_basis_points: Annotated[int, Meta(ge=0, le=5_000)] = 0
     stripe_secret_key: str = ""
     stripe_webhook_secrets: str = ""
     stripe_api_base: str = "https://api.stripe.com"
     earnings_hold_back_days: Annotated[int, Meta(ge=0, le=90)] = 7
     payout_fee_microusd: Annotated[int, Meta(ge=0, le=1_000_000)] = 250_000
+    adjustment_limit_microusd: Annotated[int, Meta(ge=0)] = 50_000_000
     max_dataset_bytes: Annotated[int, Meta(ge=1)] = 256 * 1024 * 1024
     torch_threads: Annotated[int, Meta(ge=1, le=256)] = 1
 

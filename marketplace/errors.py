@@ -9,14 +9,18 @@ MarketplaceError
 │   ├── DatasetDtype           values are of a kind that cannot be trained on
 │   ├── DatasetNotFinite       NaN or infinity in the data
 │   ├── DatasetLabels          class indices out of range
+│   ├── DatasetLimit           a person has as many as one may have
 │   ├── DatasetInUse           a job still needs it
 │   └── DatasetNotFound
 ├── ModelSpecInvalid           a model's parameters are out of bounds
 ├── ModelDoesNotFit            the model and the dataset do not belong together
+├── InvoiceNotFound
 ├── ModelNotReady              there is no trained model to download yet
 └── JobError
     ├── JobInvalid             a setting of the job cannot work
     ├── BudgetTooSmall         the budget does not pay for a single shard
+    ├── QuotedJobLimit         a person has as many quotes as one may have
+    ├── QuoteExpired           it was not confirmed in time
     ├── JobConflict            the job's state does not allow this now
     └── JobNotFound
 """
@@ -60,6 +64,10 @@ class DatasetLabels(DatasetError):
     code = "dataset_labels"
 
 
+class DatasetLimit(DatasetError):
+    code = "dataset_limit"
+
+
 class DatasetInUse(DatasetError):
     code = "dataset_in_use"
 
@@ -80,6 +88,10 @@ class ModelNotReady(MarketplaceError):
     code = "model_not_ready"
 
 
+class InvoiceNotFound(MarketplaceError):
+    code = "invoice_not_found"
+
+
 class JobError(MarketplaceError):
     code = "job"
 
@@ -90,6 +102,14 @@ class JobInvalid(JobError):
 
 class BudgetTooSmall(JobError):
     code = "budget_too_small"
+
+
+class QuotedJobLimit(JobError):
+    code = "quoted_job_limit"
+
+
+class QuoteExpired(JobError):
+    code = "quote_expired"
 
 
 class JobConflict(JobError):

@@ -68,6 +68,7 @@ class Job(models.Model):
     model_spec = models.JSONField(help_text="of marketplace.catalogue.specs")
     parameters = models.PositiveBigIntegerField(help_text="trainable numbers in the model")
     loss = models.CharField(max_length=20)
+    label_smoothing = models.FloatField(default=0.0, help_text="of cross-entropy")
     optimizer_spec = models.JSONField(help_text="of marketplace.jobs.settings")
     batch_size = models.PositiveIntegerField()
     local_steps = models.PositiveIntegerField(help_text="H: steps a device trains between two exchanges")
@@ -85,18 +86,23 @@ class Job(models.Model):
     step_flops = models.FloatField()
     step_bytes = models.FloatField()
     step_dispatches = models.PositiveIntegerField()
-    memory_bytes = models.PositiveBigIntegerField()
+    memory_bytes = models.PositiveBigIntegerField(help_text="most that a shard takes on a device")
+    largest_buffer_bytes = models.PositiveBigIntegerField(default=0, help_text="0 is unknown")
 
     # The quote. Low and high: what it should cost if all work went to the cheapest or the dearest device class.
     # Cap: what it can never exceed, were every result metered at its bound on the slowest device.
     rounds_planned = models.PositiveIntegerField()
     rates = models.JSONField(help_text="{device class: micro-USD per GPU-second}, frozen with the quote")
+    fee_basis_points = models.PositiveIntegerField(
+        help_text="the platform's part of each charge, frozen with the quote"
+    )
     quote_basis = models.JSONField(
         help_text="by device class: how long a shard should take, its price and its cap"
     )
     quote_low_microusd = models.BigIntegerField()
     quote_high_microusd = models.BigIntegerField()
     quote_cap_microusd = models.BigIntegerField()
+    quote_expires_at = models.DateTimeField(help_text="until then it can be confirmed")
     hold_microusd = models.BigIntegerField(
         help_text="set aside on confirmation: the cap or the budget, if that is less"
     )
@@ -114,7 +120,12 @@ class Job(models.Model):
 
     class Meta:
         ordering = ["-created_at", "id"]
-        indexes = [models.Index(fields=["owner", "-created_at"])]
+        indexes = [
+            models.Index(fields=["owner", "-created_at"]),
+            models.Index(
+                fields=["quote_expires_at"], condition=Q(state="quoted"), name="job_quote_that_expires"
+            ),
+        ]
         constraints = [
             models.CheckConstraint(name="job_budget_is_positive", condition=Q(budget_microusd__gt=0)),
             models.CheckConstraint(
@@ -138,3 +149,81 @@ class Job(models.Model):
     def model_holder(self) -> str:
         """Names the job as the holder of its trained model."""
         return f"job:{self.id}:model"
+
+
+class InvoiceYear(models.Model):
+    """How many invoices a year (UTC) has; the row that whoever issues one locks, so that numbers have no gaps."""
+
+    year = models.PositiveSmallIntegerField(primary_key=True)
+    issued = models.PositiveIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.year}: {self.issued}"
+
+
+class Invoice(models.Model):
+    """What a buyer paid for a job. Issued when the job is settled; the database refuses to change it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    year = models.PositiveSmallIntegerField()
+    sequence = models.PositiveIntegerField()
+    job = models.OneToOneField(Job, on_delete=models.PROTECT, related_name="invoice")
+    buyer = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="invoices")
+    issued_at = models.DateTimeField()
+
+    # As they were then, in lines.
+    seller = models.TextField()
+    buyer_details = models.TextField()
+    job_name = models.CharField(max_length=100)
+
+    total_microusd = models.BigIntegerField(help_text="the sum of the lines, and of what the ledger charged")
+    total_cents = models.BigIntegerField()
+    fee_microusd = models.BigIntegerField(help_text="the platform's part, contained in the total")
+    tax_name = models.CharField(max_length=20)
+    tax_basis_points = models.PositiveIntegerField()
+    tax_microusd = models.BigIntegerField(help_text="contained in the total")
+    tax_note = models.TextField()
+
+    class Meta:
+        ordering = ["-year", "-sequence"]
+        constraints = [
+            models.UniqueConstraint(fields=["year", "sequence"], name="invoice_number_is_given_once"),
+            models.CheckConstraint(name="invoice_numbers_begin_at_one", condition=Q(sequence__gte=1)),
+            models.CheckConstraint(name="invoice_total_is_positive", condition=Q(total_microusd__gt=0)),
+            models.CheckConstraint(
+                name="invoice_contains_its_fee_and_tax",
+                condition=Q(fee_microusd__gte=0, fee_microusd__lte=F("total_microusd"))
+                & Q(tax_microusd__gte=0, tax_microusd__lte=F("total_microusd")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.number
+
+    @property
+    def number(self) -> str:
+        return f"{self.year}-{self.sequence:06d}"
+
+
+class InvoiceLine(models.Model):
+    """The accepted work of one round on one class of device."""
+
+    invoice = models.ForeignKey(Invoice, on_delete=models.PROTECT, related_name="lines")
+    position = models.PositiveIntegerField()
+    round_number = models.PositiveIntegerField()
+    device_class = models.CharField(max_length=20)
+    rate_microusd = models.BigIntegerField(help_text="for a GPU-second")
+    gpu_us = models.BigIntegerField()
+    amount_microusd = models.BigIntegerField()
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["invoice", "position"], name="invoice_line_has_its_place"),
+            models.CheckConstraint(
+                name="invoice_line_is_not_negative", condition=Q(gpu_us__gte=0, amount_microusd__gte=0)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.invoice_id} line {self.position}"

@@ -5,15 +5,17 @@ import uuid
 from django.db.models import QuerySet
 
 from accounts.models import User
-from marketplace.errors import DatasetNotFound, JobInvalid, JobNotFound, ModelNotReady
+from marketplace.errors import DatasetNotFound, InvoiceNotFound, JobInvalid, JobNotFound, ModelNotReady
 from marketplace.jobs.view import JobView, RoundView, job_view
-from marketplace.models import Dataset, Job
+from marketplace.models import Dataset, Invoice, Job
 
 __all__ = [
     "JobView",
     "RoundView",
     "dataset_of",
     "datasets_of",
+    "invoice_of",
+    "invoices_of",
     "job_model_sha256",
     "job_of",
     "job_view",
@@ -56,3 +58,16 @@ def job_model_sha256(job: Job, model_format: str) -> str:
             "There is no trained model yet. It is stored when the job ends, if a round was done."
         )
     return stored[model_format]
+
+
+def invoices_of(buyer: User) -> QuerySet[Invoice]:
+    """Newest first."""
+    return Invoice.objects.filter(buyer=buyer)
+
+
+def invoice_of(buyer: User, invoice_id: uuid.UUID) -> Invoice:
+    """With its lines."""
+    invoice = invoices_of(buyer).filter(pk=invoice_id).prefetch_related("lines").first()
+    if invoice is None:
+        raise InvoiceNotFound("There is no such invoice among yours. Choose one of the list.")
+    return invoice

@@ -86,6 +86,8 @@ def _database() -> dict[str, Any]:
             f"{PREFIX}DATABASE_URL: not a database address. "
             "Set it like postgres://user:password@host:5432/name, or unset it for SQLite."
         ) from None
+    # Opening one costs as much as several queries; a thread that serves again finds its own.
+    config |= {"CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}
     if config["ENGINE"].endswith("sqlite3"):
         config["OPTIONS"] = {
             # Writers queue at BEGIN instead of failing half-way when a read lock cannot be upgraded.
@@ -177,11 +179,15 @@ FILE_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 MAX_DATASET_BYTES = ENV.max_dataset_bytes
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 PLATFORM_FEE_BASIS_POINTS = ENV.fee_basis_points
+INVOICE_SELLER = "\n".join(line.strip() for line in (ENV.invoice_seller or PUBLIC_URL).split(";"))
+INVOICE_TAX_NAME = ENV.invoice_tax_name
+INVOICE_TAX_BASIS_POINTS = ENV.invoice_tax_basis_points
 STRIPE_SECRET_KEY = ENV.stripe_secret_key
 STRIPE_WEBHOOK_SECRETS = [secret for secret in ENV.stripe_webhook_secrets.split(",") if secret]
 STRIPE_API_BASE = ENV.stripe_api_base.rstrip("/")
 EARNINGS_HOLD_BACK_DAYS = ENV.earnings_hold_back_days
 PAYOUT_FEE_MICROUSD = ENV.payout_fee_microusd
+ADJUSTMENT_LIMIT_MICROUSD = ENV.adjustment_limit_microusd
 TORCH_THREADS = ENV.torch_threads
 
 REST_FRAMEWORK: dict[str, Any] = {

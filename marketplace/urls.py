@@ -16,6 +16,7 @@ urlpatterns = [
     path("", include("blobs.urls")),
     path("", include("billing.urls")),
     path("", include("marketplace.pages.urls")),
+    path("", include("worker_protocol.urls")),
     path("api/", include("accounts.api.urls")),
     path("api/", include("billing.api.urls")),
     path("api/", include("marketplace.api.urls")),

@@ -38,15 +38,13 @@ class Activity:
 IDLE = Activity()
 
 
-def owner_activity(
-    *, owner_id: int, today_since: datetime, week_since: datetime, fee_basis_points: int
-) -> dict[UUID, Activity]:
+def owner_activity(*, owner_id: int, today_since: datetime, week_since: datetime) -> dict[UUID, Activity]:
     """By device, removed ones among them; devices that have had no lease since `week_since` are left out.
 
     A result counts from when it is accepted; the ledger follows when its round closes.
     """
     leases = Lease.objects.filter(owner_id=owner_id)
-    ended = _ended_since(leases.filter(ended_at__gte=week_since), today_since, fee_basis_points)
+    ended = _ended_since(leases.filter(ended_at__gte=week_since), today_since)
     standings = Standing.objects.in_bulk([row["device_id"] for row in ended])
     activity = {row["device_id"]: _activity(row, standings.get(row["device_id"])) for row in ended}
     live = leases.filter(state__in=list(LIVE)).order_by("granted_at").select_related("shard__round__run")
@@ -56,10 +54,21 @@ def owner_activity(
     return activity
 
 
-def _ended_since(leases: Any, today_since: datetime, fee_basis_points: int) -> list[dict[str, Any]]:
+def device_earned_microusd(*, device_id: UUID, since: datetime) -> int:
+    """What results of a device accepted since then bring its owner, the platform's fee taken."""
+    accepted = Lease.objects.filter(device_id=device_id, ended_at__gte=since, state=Lease.State.ACCEPTED)
+    total = accepted.aggregate(total=Coalesce(Sum(_earned()), 0))["total"]
+    return int(total)
+
+
+def _earned() -> Any:
+    """Rounded for each charge, as the ledger does it."""
+    return F("charge_microusd") - F("charge_microusd") * F("fee_basis_points") / BASIS_POINTS
+
+
+def _ended_since(leases: Any, today_since: datetime) -> list[dict[str, Any]]:
     accepted = Q(state=Lease.State.ACCEPTED)
-    # Rounded for each charge, as the ledger does it.
-    earned = F("charge_microusd") - F("charge_microusd") * fee_basis_points / BASIS_POINTS
+    earned = _earned()
     sums = (
         leases.order_by()
         .values("device_id")

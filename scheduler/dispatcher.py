@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import socket
+import time
 from typing import Any
 from uuid import uuid4
 
@@ -23,7 +24,7 @@ from scheduler import fleet
 from scheduler.domain.instructions import AggregateRound, CheckResult, Instruction, TaskInstruction
 from scheduler.engine import Engine, Mail
 from scheduler.errors import LockLost
-from scheduler.tasks import aggregate_round, check_result
+from scheduler.tasks import aggregate_round, check_result, prune_spells
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ BACKOFF_MAX_S = 30.0
 QUEUE_MAX = 1_000  # beyond it the channel fills, and sockets are told to wait
 BATCH_MAX = 500
 CHECKS_AT_ONCE = 4
+PRUNE_EVERY_S = 3_600.0
 
 
 class Dispatcher:
@@ -44,6 +46,8 @@ class Dispatcher:
         self._mail: asyncio.Queue[Mail | None] = asyncio.Queue(QUEUE_MAX)  # None: look at the database
         self._tasks: dict[TaskInstruction, asyncio.Task[None]] = {}
         self._failures = 0  # in a row
+        self._pruned_at_s: float | None = None
+        self._pruning: asyncio.Task[None] | None = None
         self._aggregating = asyncio.Semaphore(1)
         self._checking = asyncio.Semaphore(CHECKS_AT_ONCE)
 
@@ -60,7 +64,7 @@ class Dispatcher:
                     log.exception("dispatching failed; the state is loaded anew")
                     await asyncio.sleep(min(0.1 * 2 ** min(self._failures, 16), BACKOFF_MAX_S))
         finally:
-            for task in self._tasks.values():
+            for task in [*self._tasks.values(), *filter(None, [self._pruning])]:
                 task.cancel()
             await database_sync_to_async(self._engine.stop)()
 
@@ -80,6 +84,7 @@ class Dispatcher:
                 mail += await database_sync_to_async(self._engine.collect)()
                 await self._turn(mail)
                 self._failures = 0
+                self._prune_when_due()
             await reader  # raises what ended it
         finally:
             reader.cancel()
@@ -114,6 +119,19 @@ class Dispatcher:
         for item in mail:
             if item.row is None and not self._mail.full():
                 self._mail.put_nowait(item)
+
+    def _prune_when_due(self) -> None:
+        """The owners' record of their devices is bounded by the one process that writes it."""
+        now_s = time.monotonic()
+        if self._pruned_at_s is None or now_s - self._pruned_at_s >= PRUNE_EVERY_S:
+            self._pruned_at_s = now_s
+            self._pruning = asyncio.create_task(self._prune())
+
+    async def _prune(self) -> None:
+        try:
+            await _in_thread(prune_spells.delay)()
+        except Exception:
+            log.exception("old records of devices could not be deleted; it is tried again in an hour")
 
     # ---- mail ----------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,15 @@ ROWS_MAX = 500
 
 _INBOX_EVENTS: dict[str, type[ev.InboxEvent]] = {
     event.__name__: event
-    for event in (ev.ResultChecked, ev.RunAdded, ev.RunCancelled, ev.RoundAggregated, ev.RoundFailed)
+    for event in (
+        ev.ResultChecked,
+        ev.RunAdded,
+        ev.RunCancelled,
+        ev.RunPaused,
+        ev.RunResumed,
+        ev.RoundAggregated,
+        ev.RoundFailed,
+    )
 }
 _DEVICE_NEWS: dict[str, type[ev.DeviceChanged | ev.DeviceRemoved]] = {
     "changed": ev.DeviceChanged,

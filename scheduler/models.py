@@ -17,6 +17,7 @@ class Run(models.Model):
 
     class State(models.TextChoices):
         ACTIVE = "active"
+        PAUSED = "paused"  # given no new lease; what is leased goes on
         FINISHED = "finished"
         CANCELLED = "cancelled"
         FAILED = "failed"
@@ -50,8 +51,14 @@ class Run(models.Model):
     step_flops = models.FloatField(help_text="static cost of one training step")
     step_bytes = models.FloatField()
     step_dispatches = models.PositiveIntegerField()
-    memory_bytes = models.PositiveBigIntegerField()
+    memory_bytes = models.PositiveBigIntegerField(help_text="most that a shard takes on a device")
+    largest_buffer_bytes = models.PositiveBigIntegerField(
+        default=0, help_text="the largest single GPU buffer; 0 is unknown"
+    )
     rates = models.JSONField(help_text="{device class: micro-USD per GPU-second}, frozen with the quote")
+    fee_basis_points = models.PositiveIntegerField(
+        help_text="the platform's part of each charge, frozen with the quote"
+    )
     budget_microusd = models.BigIntegerField()
     spent_microusd = models.BigIntegerField(default=0)
     charge_carry = models.PositiveIntegerField(
@@ -63,6 +70,9 @@ class Run(models.Model):
     )
     outer_state_sha256 = models.CharField(max_length=64, blank=True, help_text="newest outer momentum")
     waiting = models.CharField(max_length=20, blank=True, help_text="code of why it makes no headway now")
+    waiting_bytes = models.PositiveBigIntegerField(
+        default=0, help_text="the most that a device online has of the memory it lacks; 0 where it lacks none"
+    )
     # The slices of the current epoch that no round has taken yet, in the order they will be.
     epoch = models.PositiveIntegerField(default=0)
     pending_slices = models.JSONField(default=list)
@@ -157,7 +167,7 @@ class Lease(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     shard = models.ForeignKey(Shard, on_delete=models.CASCADE, related_name="leases")
-    device_id = models.UUIDField(db_index=True)
+    device_id = models.UUIDField()
     owner_id = models.BigIntegerField()
     device_class = models.CharField(max_length=20)
     state = models.CharField(max_length=12, choices=State.choices, default=State.GRANTED)
@@ -169,6 +179,7 @@ class Lease(models.Model):
 
     expected_gpu_us = models.PositiveBigIntegerField()
     rate_microusd = models.BigIntegerField(help_text="micro-USD per GPU-second")
+    fee_basis_points = models.PositiveIntegerField(help_text="the platform's part of its charge")
     max_charge_microusd = models.BigIntegerField(
         help_text="reserved of the run's budget while the lease lives"
     )
@@ -184,6 +195,10 @@ class Lease(models.Model):
 
     class Meta:
         ordering = ["granted_at"]
+        indexes = [
+            models.Index(fields=["device_id", "ended_at"], name="lease_by_device_and_end"),
+            models.Index(fields=["owner_id", "ended_at"], name="lease_by_owner_and_end"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["shard"], condition=Q(state="accepted"), name="lease_a_shard_is_accepted_once"
@@ -208,6 +223,35 @@ class Standing(models.Model):
 
     def __str__(self) -> str:
         return f"standing of {self.device_id}"
+
+
+class Spell(models.Model):
+    """A stretch of time in which a device was connected and one thing, or nothing, kept it from work.
+
+    Between its spells a device was off line. Kept for two weeks, for owners to look at; nothing is decided by it.
+    """
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    device_id = models.UUIDField()
+    blocked = models.CharField(max_length=20, null=True, help_text="what kept it from work; null is nothing")  # noqa: DJ001 - as events have it
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, db_index=True)
+
+    class Meta:
+        ordering = ["began_at"]
+        indexes = [models.Index(fields=["device_id", "began_at"], name="spell_by_device_and_beginning")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["device_id"], condition=Q(ended_at=None), name="spell_of_a_device_is_open_once"
+            ),
+            models.CheckConstraint(
+                name="spell_ends_after_it_began",
+                condition=Q(ended_at=None) | Q(ended_at__gte=models.F("began_at")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.device_id}: {self.blocked or 'free'} from {self.began_at:%d %b %H:%M}"
 
 
 class DispatcherLock(models.Model):

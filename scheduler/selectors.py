@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db.models import Count, QuerySet, Sum
 
 from blobs.selectors import blob_size
+from common.units import format_bytes
 from scheduler.domain.spec import learning_rate_in_round
 from scheduler.domain.transitions import LIVE
 from scheduler.errors import RunNotFound
@@ -19,6 +20,7 @@ _WAITING_SENTENCES = {
     "devices_benched": "The devices that are online failed lately and sit out for a while.",
     "fleet_busy": "Every device that can do this work is busy with other jobs.",
     "too_big": "No device that is online has enough memory for this model.",
+    "buffer_too_big": "No device that is online can hold this model's largest tensor.",
     "budget_used_up": "The rest of the budget is too small for the devices that are online.",
 }
 
@@ -102,8 +104,27 @@ def run_progress(run_id: UUID) -> RunProgress:
 
 def why_waiting(run_id: UUID) -> Waiting | None:
     """Why a run makes no headway, as the dispatcher last saw it; None while it does or has ended."""
-    code = _run(run_id).waiting
-    return Waiting(code, _WAITING_SENTENCES[code]) if code else None
+    run = _run(run_id)
+    if not run.waiting:
+        return None
+    return Waiting(run.waiting, _too_small_sentence(run) or _WAITING_SENTENCES[run.waiting])
+
+
+def _too_small_sentence(run: Run) -> str | None:
+    """With the figures, where the devices that are online have said what they have."""
+    if not run.waiting_bytes:
+        return None
+    most = format_bytes(run.waiting_bytes)
+    if run.waiting == "too_big":
+        needs = (
+            f"takes {format_bytes(run.memory_bytes)} of memory; no device that is online has more than {most}"
+        )
+    else:
+        needs = (
+            f"needs a buffer of {format_bytes(run.largest_buffer_bytes)}; no device that is online allows more "
+            f"than {most}"
+        )
+    return f"A piece of this work {needs}. It goes on when a larger device comes."
 
 
 def rounds_of(run_id: UUID) -> QuerySet[Round]:

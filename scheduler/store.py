@@ -15,29 +15,38 @@ from blobs.services import blob_release
 from common.wake import SETTLER, wake_on_commit
 from scheduler import models
 from scheduler.domain.spec import DataSlice, RunSpec
-from scheduler.domain.state import LeaseState, RoundState, RunState, ShardState, StandingState, State
-from scheduler.domain.transitions import LeasePhase, RoundPhase, RunPhase, ShardPhase
+from scheduler.domain.state import (
+    LeaseState,
+    RoundState,
+    RunState,
+    ShardState,
+    SpellState,
+    StandingState,
+    State,
+)
+from scheduler.domain.transitions import OPEN_RUN, LeasePhase, RoundPhase, RunPhase, ShardPhase
 from scheduler.domain.turn import Outcome, RoundClosed
 
 _SPEC_FIELDS = [f.name for f in fields(RunSpec) if f.name != "slices"]
 _RUN_FIELDS = [
     "ended_because", "ended_message", "ended_at", "params_sha256", "outer_state_sha256",
-    "spent_microusd", "charge_carry", "epoch", "waiting",
+    "spent_microusd", "charge_carry", "epoch", "waiting", "waiting_bytes",
 ]  # fmt: skip
 _ROUND_FIELDS = [f.name for f in fields(RoundState) if f.name not in ("id", "phase")]
 _SHARD_FIELDS = ["round_id", "index", "slice_index", "seed", "attempts"]
 _LEASE_FIELDS = [
     f.name for f in fields(LeaseState) if f.name not in ("id", "run_id", "round_id", "phase", "losses")
 ]
+_SPELL_FIELDS = [f.name for f in fields(SpellState)]
 _STANDING_FIELDS = [f.name for f in fields(StandingState) if f.name != "device_id"]
 
 
 def load() -> State:
-    """Active runs with the shards and leases of their current rounds, and how devices have behaved."""
+    """Runs that have not ended with the shards and leases of their current rounds, and how devices have behaved."""
     state = State()
-    for run in models.Run.objects.filter(state=models.Run.State.ACTIVE).order_by("created_at", "id"):
+    for run in models.Run.objects.filter(state__in=list(OPEN_RUN)).order_by("created_at", "id"):
         state.put(run_from_row(run))
-    current = models.Round.objects.filter(run__state=models.Run.State.ACTIVE).exclude(
+    current = models.Round.objects.filter(run__state__in=list(OPEN_RUN)).exclude(
         state=models.Round.State.CLOSED
     )
     for round_ in current:
@@ -51,6 +60,8 @@ def load() -> State:
     for row in models.Standing.objects.all():
         standing = StandingState(row.device_id, **_values(row, _STANDING_FIELDS))
         state.standings[standing.device_id] = standing
+    for open_spell in models.Spell.objects.filter(ended_at=None):
+        state.spells[open_spell.device_id] = SpellState(**_values(open_spell, _SPELL_FIELDS))
     return state
 
 
@@ -58,7 +69,7 @@ def recall(state: State, *, run_ids: Iterable[UUID], lease_ids: Iterable[UUID]) 
     """Bring in what events name and the state does not hold: runs just added, leases of closed rounds."""
     unknown_runs = [run_id for run_id in run_ids if run_id not in state.runs]
     if unknown_runs:
-        added = models.Run.objects.filter(pk__in=unknown_runs, state=models.Run.State.ACTIVE)
+        added = models.Run.objects.filter(pk__in=unknown_runs, state__in=list(OPEN_RUN))
         for run in added.order_by("created_at", "id"):
             state.put(run_from_row(run))
     unknown_leases = [lease_id for lease_id in lease_ids if lease_id not in state.leases]
@@ -89,6 +100,9 @@ def save(outcome: Outcome) -> None:
         for standing in changed.standings.values()
     ]
     _upsert(models.Standing, standings)
+    # Those that have ended first, as a device has one open spell at any time.
+    spells = sorted(changed.spells.values(), key=lambda spell: spell.ended_at is None)
+    _upsert(models.Spell, [models.Spell(**_values(spell, _SPELL_FIELDS)) for spell in spells])
     for release in outcome.releases:
         blob_release(holder=release.holder, sha256=release.sha256)
     for news in outcome.news:
@@ -155,7 +169,7 @@ def _values(source: object, names: Iterable[str]) -> dict[str, Any]:
 
 
 Row = TypeVar("Row", models.Round, models.Shard, models.Lease)
-AnyRow = TypeVar("AnyRow", models.Round, models.Shard, models.Lease, models.Standing)
+AnyRow = TypeVar("AnyRow", models.Round, models.Shard, models.Lease, models.Standing, models.Spell)
 
 
 def _row(model: type[Row], entity: Any, names: Iterable[str], **values: Any) -> Row:

@@ -14,6 +14,7 @@ from django.db import transaction
 
 from blobs.selectors import blob_bytes, blob_is_held, blob_size
 from blobs.services import blob_put
+from common.clock import utc_now
 from common.errors import NightshiftError
 from common.wake import DISPATCHER, wake_on_commit
 from metal_kernels.delta import delta_decode
@@ -22,10 +23,12 @@ from metal_kernels.tensorfile import tensorfile_dumps
 from scheduler.aggregation import Contribution, Evaluation, Tensors, evaluate, is_finite, outer_step
 from scheduler.artefacts import batch_rows, parameter_names, program_of, runtime_of, tensors_of
 from scheduler.checks import Verdict, delta_verdict, losses_refusal
+from scheduler.domain.transitions import OPEN_RUN
 from scheduler.domain.turn import lease_holder, run_holder
 from scheduler.errors import AggregationFailed, Diverged, RoundUnreadable
 from scheduler.models import Inbox, Lease, Round, Run
 from scheduler.selectors import accepted_leases
+from scheduler.services import PRUNED_AT_ONCE, spells_prune
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +52,7 @@ def check_result(lease_id: str) -> None:
 def aggregate_round(run_id: str, round_index: int) -> None:
     """Make the outer step of a round and tell `RoundAggregated`, or `RoundFailed` if there can be none."""
     round_ = Round.objects.select_related("run").get(run_id=UUID(run_id), index=round_index)
-    if round_.state != Round.State.AGGREGATING or round_.run.state != Run.State.ACTIVE:
+    if round_.state != Round.State.AGGREGATING or round_.run.state not in OPEN_RUN:
         return
     torch.set_num_threads(settings.TORCH_THREADS)
     try:
@@ -73,6 +76,13 @@ def aggregate_round(run_id: str, round_index: int) -> None:
         validation_loss=evaluation.loss,
         validation_metric=_metric(round_.run, evaluation),
     )
+
+
+@shared_task(expires=3_600)
+def prune_spells() -> None:
+    """Let go of spells that are past keeping, some thousands in each transaction."""
+    while spells_prune(now=utc_now()) == PRUNED_AT_ONCE:
+        pass
 
 
 def _verdict(lease: Lease) -> Verdict:

@@ -12,7 +12,9 @@ from django.db.backends.base.operations import BaseDatabaseOperations
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from billing.guards import guards_put_up, guards_take_down
+from billing.guards import APPEND_ONLY_TABLES, guards_put_up, guards_take_down
+from marketplace.guards import INVOICE_TABLES
+from tests.prices import opening_prices
 from tests.services import missing_servers
 
 # Machines that run tests are slow at times; a test's own timeout is what bounds it.
@@ -43,9 +45,11 @@ def _ledger_can_be_emptied() -> Iterator[None]:
     flush = BaseDatabaseOperations.execute_sql_flush
 
     def flush_unguarded(self: BaseDatabaseOperations, sql_list: Any) -> None:
-        guards_take_down(connection)
+        tables = (*APPEND_ONLY_TABLES, *INVOICE_TABLES)
+        guards_take_down(connection, tables)
         flush(self, sql_list)
-        guards_put_up(connection)
+        opening_prices()
+        guards_put_up(connection, tables)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseDatabaseOperations, "execute_sql_flush", flush_unguarded)

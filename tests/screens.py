@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chromium import Chromium, browser
+from tests.phone.shell.pictures import pictures
 
 OUT = Path("var/screens")
 SIZES = {"phone": (390, 844), "desktop": (1440, 900)}
@@ -51,6 +52,7 @@ def main() -> int:
                 for look in ("phone", "desktop", "dark")
                 for complaint in take(chromium, address, shot, look)
             ]
+        complaints += pictures(OUT)
     print("\n".join(complaints) or f"{len(shots)} pages in {OUT}, no complaints")
     return 1 if complaints else 0
 
@@ -84,10 +86,19 @@ def seed() -> list[Shot]:
         scenes.digits_job(ada, dataset, name=name)
         for name in ("Digits, once more", "Digits, wider", "First digits")
     )
-    scenes.finished(finished, rounds=15, owner=ada)
+    finished = scenes.finished(finished, rounds=15, owner=ada)
     scenes.round_under_way(scenes.trained(running, rounds=9, owner=ada), working)
     scenes.worked(ada, ["Pixel on the shelf", "Living room laptop", "Kitchen tablet"])
+    scenes.spread(ada, hours=[13.5, 12.6, 11.2, 9.8, 8.7, 7.5, 4.4, 3.1, 2.2, 0.6])
+    scenes.nights(ada)
     scenes.benched(Device.objects.get(owner=ada, name__startswith="Old phone"))
+    tablet = Device.objects.get(owner=ada, name="Kitchen tablet")
+    bea = User.objects.create_user("bea@example.org", time_zone="Europe/Berlin")
+    grant_post(user=bea, amount_microusd=25_000_000, operator=operator, idempotency_key="g2")
+    data = scenes.digits(bea)
+    refused = scenes.digits_job(bea, data, name="Digits, later")
+    paused = scenes.paused(scenes.digits_job(bea, data, name="Digits, on hold"))
+    disputed = log_in(bea)
     her, new = log_in(ada), log_in(User.objects.create_user("new@example.org"))
     return [
         Shot("home", "/"),
@@ -112,7 +123,15 @@ def seed() -> list[Shot]:
         Shot("dataset", f"/datasets/{dataset.pk}/", her),
         Shot("devices", "/devices/", her),
         Shot("device", f"/devices/{working.pk}/", her),
+        Shot("device-unpaid", f"/devices/{tablet.pk}/", her),
+        Shot("earnings", "/earnings/", her),
+        Shot("new-earnings", "/earnings/", new),
         Shot("wallet", "/wallet/", her),
+        Shot("job-paused", f"/jobs/{paused.pk}/", disputed),
+        Shot("job-not-to-confirm", f"/jobs/{refused.pk}/", disputed),
+        Shot("invoices", "/invoices/", her),
+        Shot("invoice", f"/invoices/{finished.invoice.pk}/", her),
+        Shot("settings", "/settings/", her),
         Shot("payments", "/payments/", her),
         Shot("payouts", "/payouts/", her),
     ]

@@ -20,10 +20,13 @@ from channels.db import database_sync_to_async
 from channels.exceptions import ChannelFull
 from channels.generic.websocket import AsyncWebsocketConsumer
 
+from accounts.domain.windows import last_noon
 from accounts.selectors import device_profile
+from billing.selectors import tariff_at
 from blobs.errors import BlobNotFound
 from common.clock import utc_now
 from scheduler import fleet
+from scheduler.activity import device_earned_microusd
 from scheduler.domain import events as ev
 from scheduler.domain import instructions as ins
 from scheduler.selectors import lease_for_device
@@ -32,6 +35,7 @@ from worker_protocol.presence import Presence
 from worker_protocol.presences import presence_forget, presence_note
 from worker_protocol.selectors import device_credentials
 from worker_protocol.services import device_seen
+from worker_protocol.terms import terms_change_at, terms_message
 from worker_protocol.translation import ack_message, event_of, lease_message, readings_of
 from worker_protocol.wire import errors
 from worker_protocol.wire import messages as msg
@@ -119,6 +123,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
             profile=profile,
             session_id=self.channel_name,
             memory_bytes=hello.memory_bytes,
+            max_buffer_bytes=hello.max_buffer_bytes,
             cached=tuple(hello.cached),
         )
         presence.reconsider(utc_now())
@@ -127,6 +132,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
             raise errors.Busy
         self._presence = presence
         self._session.welcome(server_time_ms=int(utc_now().timestamp() * 1000), blocked=presence.blocked)
+        await self._tell_terms(presence)
         await self._note_seen(presence)
         log.info("device %s connected (%r)", device_id, hello.agent)  # its own words, so quoted
 
@@ -141,6 +147,20 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         event = event_of(message, device_id=presence.profile.id, session_id=self.channel_name)
         if event is not None and not await self._tell(event):
             raise errors.Busy(lease_id=getattr(message, "lease_id", None))
+
+    async def _tell_terms(self, presence: Presence) -> None:
+        """Send the device its terms if they may have changed and have."""
+        now = utc_now()
+        if not presence.terms_are_due(now):
+            return
+        profile = presence.profile
+        earned_microusd = await database_sync_to_async(device_earned_microusd)(
+            device_id=profile.id, since=last_noon(profile.time_zone, now)
+        )
+        tariff = await database_sync_to_async(tariff_at)(now)
+        terms = terms_message(profile=profile, earned_microusd=earned_microusd, tariff=tariff, now=now)
+        if presence.take_terms(terms, due_at=terms_change_at(profile=profile, now=now)):
+            self._session.send(terms)
 
     async def _join_groups(self) -> None:
         for group in (fleet.FLEET_GROUP, fleet.SERVER_GROUP):
@@ -182,6 +202,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
                 if profile is None or profile.state == "removed":
                     raise errors.DeviceRemoved
                 self._presence.profile = profile
+                self._presence.ask_terms()
                 await self._reconsider(self._presence)
 
     async def device_instruction(self, message: dict[str, Any]) -> None:
@@ -197,6 +218,8 @@ class DeviceConsumer(AsyncWebsocketConsumer):
                 self._session.send(msg.Revoke(lease_id=str(lease_id), reason=reason))
             case ins.SendAck():
                 self._session.send(ack_message(instruction))
+                presence.ask_terms()
+                await self._tell_terms(presence)
             case ins.CloseSession(reason="removed"):
                 raise errors.DeviceRemoved
             case ins.CloseSession():
@@ -218,6 +241,7 @@ class DeviceConsumer(AsyncWebsocketConsumer):
         """Decide anew whether the device may work, and tell it and the dispatcher of a change."""
         if presence.reconsider(utc_now()):
             self._session.send(msg.Blocked(reason=presence.blocked))
+        await self._tell_terms(presence)
         await self._tell_news(presence, self._session.leases)
 
     async def _tell_news(self, presence: Presence, leases: Iterable[str]) -> bool:

@@ -11,6 +11,7 @@ from uuid import UUID
 from accounts.domain.policy import Readings, decide
 from accounts.domain.profile import DeviceProfile
 from scheduler.domain import events as ev
+from worker_protocol.wire import messages as msg
 
 SEEN_EVERY = timedelta(minutes=1)
 
@@ -22,12 +23,15 @@ class Presence:
     profile: DeviceProfile
     session_id: str
     memory_bytes: int
+    max_buffer_bytes: int
     cached: tuple[str, ...]
     readings: Readings = field(default_factory=Readings)
     blocked: ev.BlockReason | None = None
     _announced: bool = False
     _blocked_told: ev.BlockReason | None = None
     _seen_at: datetime | None = None
+    _terms: msg.Terms | None = None
+    _terms_due_at: datetime | None = None
 
     def reconsider(self, now: datetime) -> bool:
         """Decide anew whether the device may work; True if the verdict has changed."""
@@ -53,6 +57,20 @@ class Presence:
         self._announced = True
         self._blocked_told = news.blocked
 
+    def terms_are_due(self, now: datetime) -> bool:
+        """Whether the device's terms must be looked at again."""
+        return self._terms_due_at is None or now >= self._terms_due_at
+
+    def ask_terms(self) -> None:
+        """Something other than time may have changed the device's terms."""
+        self._terms_due_at = None
+
+    def take_terms(self, terms: msg.Terms, *, due_at: datetime) -> bool:
+        """Note the terms as they are until `due_at`; True if the device does not know them yet."""
+        changed = terms != self._terms
+        self._terms, self._terms_due_at = terms, due_at
+        return changed
+
     def seen(self, now: datetime) -> bool:
         """The device has shown a sign of life; True when it is time to write that down."""
         if self._seen_at is not None and now - self._seen_at < SEEN_EVERY:
@@ -68,6 +86,7 @@ class Presence:
             device_class=self.profile.device_class,
             speed_factor=self.profile.speed_factor,
             memory_bytes=self.memory_bytes,
+            max_buffer_bytes=self.max_buffer_bytes,
             blocked=self.blocked,
             resumed=tuple(UUID(lease_id) for lease_id in leases),
             cached=self.cached,

@@ -3,11 +3,8 @@
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.conf import settings
-
 from accounts.domain.policy import Readings
 from blobs.services import read_url, upload_url
-from common.money import fee_microusd
 from scheduler.domain import events as ev
 from scheduler.domain import instructions as ins
 from scheduler.selectors import LeaseWork
@@ -82,13 +79,9 @@ def lease_message(work: LeaseWork, *, now: datetime) -> msg.Lease:
 
 
 def ack_message(ack: ins.SendAck) -> msg.Ack:
-    """What became of a result; the owner earns the charge less the platform's fee."""
-    fee = fee_microusd(
-        amount_microusd=ack.charge_microusd, fee_basis_points=settings.PLATFORM_FEE_BASIS_POINTS
-    )
     return msg.Ack(
         lease_id=str(ack.lease_id),
         accepted=ack.refusal is None,
         code=ack.refusal or "",
-        earned_microusd=ack.charge_microusd - fee,
+        earned_microusd=ack.earned_microusd,
     )

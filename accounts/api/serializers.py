@@ -70,6 +70,12 @@ class DeviceOut(serializers.ModelSerializer[Device]):
         read_only_fields = fields
 
 
+class DevicesCounted(serializers.Serializer[Any]):
+    devices = serializers.IntegerField(
+        help_text="how many were changed; those that were so already do not count"
+    )
+
+
 class DeviceRename(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=NAME_MAX_LENGTH)
 

@@ -142,6 +142,27 @@ class DeviceResumeView(OwnersView):
         return Response(s.DeviceOut(device).data)
 
 
+class DevicesPauseAllView(OwnersView):
+    @extend_schema(
+        operation_id="devices_pause_all",
+        request=None,
+        responses={200: s.DevicesCounted, **failures(*SIGNED_IN)},
+    )
+    def post(self, request: Request) -> Response:
+        """All of the owner's devices stop at once and get no work until they are resumed."""
+        return Response({"devices": services.devices_pause_all(owner=person(request))})
+
+
+class DevicesResumeAllView(OwnersView):
+    @extend_schema(
+        operation_id="devices_resume_all",
+        request=None,
+        responses={200: s.DevicesCounted, **failures(*SIGNED_IN)},
+    )
+    def post(self, request: Request) -> Response:
+        return Response({"devices": services.devices_resume_all(owner=person(request))})
+
+
 class DevicePolicyView(OwnersView):
     @extend_schema(
         operation_id="devices_policy_show", responses={200: s.PolicySerializer, **failures(404, *SIGNED_IN)}

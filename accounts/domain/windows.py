@@ -16,6 +16,7 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 HORIZON = timedelta(days=15)
 # Between two looks at a zone's UTC offset; no zone has changed its clock twice within so little.
 OFFSET_STEP = timedelta(hours=6)
+NOON = time(12)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -68,6 +69,27 @@ def next_change(windows: Collection[Window], tz: ZoneInfo, now_utc: datetime) ->
     return None
 
 
+def next_times(
+    windows: Collection[Window], tz: ZoneInfo, now_utc: datetime
+) -> tuple[datetime | None, datetime | None]:
+    """(when a window opens, None while one is open; when the one that is open closes, None while none is).
+
+    Both are None where time alone changes nothing: never open, or open at all times.
+    """
+    change = next_change(windows, tz, now_utc)
+    return (None, change) if is_open(windows, tz, now_utc) else (change, None)
+
+
+def last_noon(tz: ZoneInfo, now_utc: datetime) -> datetime:
+    """The latest noon of the wall clock that is not after now: a night, as an owner counts it, is noon to noon."""
+    return _noon(tz, now_utc, days_back=0 if now_utc.astimezone(tz).time() >= NOON else 1)
+
+
+def next_noon(tz: ZoneInfo, now_utc: datetime) -> datetime:
+    """The first noon of the wall clock after now."""
+    return _noon(tz, now_utc, days_back=-1 if now_utc.astimezone(tz).time() >= NOON else 0)
+
+
 def window_words(windows: Collection[Window], tz: ZoneInfo, now_utc: datetime) -> str:
     """For people: 'open until 07:00', 'opens at 22:00', 'opens on Friday at 22:00', in the owner's time."""
     if not windows:
@@ -84,6 +106,11 @@ def window_words(windows: Collection[Window], tz: ZoneInfo, now_utc: datetime) -
     if wall_change.date() - wall_now.date() >= timedelta(days=7):
         day = f"{day} {wall_change:%d %B}"
     return f"open until {day} at {wall_change:%H:%M}" if opened else f"opens on {day} at {wall_change:%H:%M}"
+
+
+def _noon(tz: ZoneInfo, now_utc: datetime, *, days_back: int) -> datetime:
+    day = now_utc.astimezone(tz).date() - timedelta(days=days_back)
+    return datetime.combine(day, NOON, tzinfo=tz).astimezone(UTC)
 
 
 def _edges(windows: Collection[Window], tz: ZoneInfo, now_utc: datetime) -> Iterator[datetime]:

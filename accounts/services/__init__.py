@@ -7,9 +7,16 @@ from accounts.services.devices import (
     device_resume,
     device_seen,
     device_set_policy,
+    devices_pause_all,
+    devices_resume_all,
 )
 from accounts.services.pairing import device_pair, pairing_code_create
-from accounts.services.people import user_set_time_zone, user_sign_up
+from accounts.services.people import (
+    user_lock,
+    user_set_invoice_address,
+    user_set_time_zone,
+    user_sign_up,
+)
 from accounts.services.tokens import api_token_authenticate, api_token_create, api_token_revoke
 from accounts.services.windows import WindowSpec, idle_windows_replace
 
@@ -25,8 +32,12 @@ __all__ = [
     "device_resume",
     "device_seen",
     "device_set_policy",
+    "devices_pause_all",
+    "devices_resume_all",
     "idle_windows_replace",
     "pairing_code_create",
+    "user_lock",
+    "user_set_invoice_address",
     "user_set_time_zone",
     "user_sign_up",
 ]

@@ -2,9 +2,11 @@
 
 from zoneinfo import available_timezones
 
-from accounts.errors import InvalidName, UnknownTimeZone
+from accounts.errors import InvalidAddress, InvalidName, UnknownTimeZone
 
 NAME_MAX_LENGTH = 60
+ADDRESS_MAX_CHARS = 500
+ADDRESS_MAX_LINES = 8
 
 
 def checked_name(name: str) -> str:
@@ -22,3 +24,19 @@ def checked_time_zone(time_zone: str) -> str:
             field="time_zone",
         )
     return time_zone
+
+
+def checked_address(address: str) -> str:
+    """The lines that say something, without outer blanks; raises InvalidAddress for too many or unprintable ones."""
+    lines = [line.strip() for line in address.splitlines() if line.strip()]
+    text = "\n".join(lines)
+    if (
+        len(lines) > ADDRESS_MAX_LINES
+        or len(text) > ADDRESS_MAX_CHARS
+        or not all(map(str.isprintable, lines))
+    ):
+        raise InvalidAddress(
+            f"Give at most {ADDRESS_MAX_LINES} lines of {ADDRESS_MAX_CHARS} printable characters together.",
+            field="invoice_address",
+        )
+    return text

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from accounts.errors import InvalidPolicy
 from accounts.models import Device, IdleWindow, User
-from accounts.selectors import device_of
+from accounts.selectors import device_of, devices_of
 from accounts.services.checks import checked_name
 from accounts.services.news import publish_device_news
 
@@ -33,6 +33,15 @@ def device_pause(*, owner: User, device_id: UUID) -> Device:
 
 def device_resume(*, owner: User, device_id: UUID) -> Device:
     return _set_state(owner, device_id, Device.State.PAUSED, Device.State.ACTIVE)
+
+
+def devices_pause_all(*, owner: User) -> int:
+    """Pause every device of the owner that is not paused yet; returns how many that were."""
+    return _set_state_of_all(owner, Device.State.ACTIVE, Device.State.PAUSED)
+
+
+def devices_resume_all(*, owner: User) -> int:
+    return _set_state_of_all(owner, Device.State.PAUSED, Device.State.ACTIVE)
 
 
 @transaction.atomic
@@ -89,3 +98,15 @@ def _set_state(owner: User, device_id: UUID, old: Device.State, new: Device.Stat
         device.state = new
         publish_device_news("changed", [device.id])
     return device
+
+
+@transaction.atomic
+def _set_state_of_all(owner: User, old: Device.State, new: Device.State) -> int:
+    """Each is claimed by itself, so that one that changes meanwhile is neither missed nor counted twice."""
+    changed = [
+        device_id
+        for device_id in devices_of(owner).filter(state=old).values_list("id", flat=True)
+        if Device.objects.filter(id=device_id, state=old).update(state=new)
+    ]
+    publish_device_news("changed", changed)
+    return len(changed)

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from accounts.errors import EmailTaken, InvalidEmail, WeakPassword
 from accounts.models import User
 from accounts.selectors import devices_of
-from accounts.services.checks import checked_time_zone
+from accounts.services.checks import checked_address, checked_time_zone
 from accounts.services.news import publish_device_news
 
 EMAIL_MAX_LENGTH = 254  # of RFC 5321, and of the column
@@ -34,6 +34,18 @@ def user_sign_up(*, email: str, password: str, time_zone: str) -> User:
         raise EmailTaken(
             "Someone has signed up with this e-mail address; log in, or reset the password.", field="email"
         ) from None
+
+
+def user_lock(user: User) -> None:
+    """Whoever else locks this person waits until the transaction ends, and then sees what it has done."""
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+
+
+def user_set_invoice_address(*, user: User, invoice_address: str) -> User:
+    """What the user's next invoices say under To; empty for the e-mail address. Raises InvalidAddress."""
+    user.invoice_address = checked_address(invoice_address)
+    user.save(update_fields=["invoice_address"])
+    return user
 
 
 @transaction.atomic

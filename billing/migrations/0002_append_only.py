@@ -4,15 +4,15 @@ from typing import Any
 
 from django.db import migrations
 
-from billing.guards import guards_put_up, guards_take_down
+from billing.guards import LEDGER_TABLES, guards_put_up, guards_take_down
 
 
 def put_up(apps: Any, schema_editor: Any) -> None:
-    guards_put_up(schema_editor.connection)
+    guards_put_up(schema_editor.connection, LEDGER_TABLES)
 
 
 def take_down(apps: Any, schema_editor: Any) -> None:
-    guards_take_down(schema_editor.connection)
+    guards_take_down(schema_editor.connection, LEDGER_TABLES)
 
 
 class Migration(migrations.Migration):

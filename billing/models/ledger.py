@@ -48,6 +48,7 @@ class Transfer(models.Model):
 
     class Reason(models.TextChoices):
         GRANT = "grant"
+        ADJUSTMENT = "adjustment"
         HOLD = "hold"
         CHARGE = "charge"
         RELEASE = "release"
@@ -73,7 +74,7 @@ class Transfer(models.Model):
         on_delete=models.PROTECT,
         null=True,
         related_name="+",
-        help_text="who granted it",
+        help_text="who granted or adjusted it",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -83,6 +84,10 @@ class Transfer(models.Model):
             models.CheckConstraint(
                 name="transfer_of_a_grant_names_its_operator",
                 condition=~Q(reason="grant") | Q(operator__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="transfer_of_an_adjustment_names_its_operator",
+                condition=~Q(reason="adjustment") | Q(operator__isnull=False),
             ),
         ]
 
@@ -119,11 +124,17 @@ class Hold(models.Model):
     account = models.OneToOneField(Account, on_delete=models.PROTECT, related_name="hold")
     wallet = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="holds")
     amount_microusd = models.BigIntegerField()
+    fee_basis_points = models.PositiveIntegerField(
+        help_text="the platform's part of what is charged to it, as agreed when it was opened"
+    )
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints = [models.CheckConstraint(name="hold_is_positive", condition=Q(amount_microusd__gt=0))]
+        constraints = [
+            models.CheckConstraint(name="hold_is_positive", condition=Q(amount_microusd__gt=0)),
+            models.CheckConstraint(name="hold_fee_is_a_share", condition=Q(fee_basis_points__lte=10_000)),
+        ]
 
     def __str__(self) -> str:
         return f"{self.reference}: {self.amount_microusd}"

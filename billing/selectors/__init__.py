@@ -1,4 +1,4 @@
-"""Reads of money: the books (`ledger`), owners' earnings (`earnings`), and what goes in and out (`payments`)."""
+"""Reads of money: the books (`ledger`), earnings, what goes in and out (`payments`), prices (`rates`)."""
 
 from billing.selectors.earnings import (
     EarningsBalances,
@@ -8,12 +8,14 @@ from billing.selectors.earnings import (
 )
 from billing.selectors.ledger import (
     STATEMENT_LINES,
+    Charged,
     Difference,
     OpenHold,
     StatementLine,
     earnings_balance,
     earnings_by_charge_keys,
     fees_balance,
+    hold_charged,
     hold_remaining,
     ledger_differences,
     open_holds,
@@ -22,6 +24,8 @@ from billing.selectors.ledger import (
 )
 from billing.selectors.payments import (
     PayoutEstimate,
+    auto_top_up_of,
+    auto_top_up_spent_microusd,
     owner_deliveries_of,
     owner_hooks_of,
     payout_account_of,
@@ -32,20 +36,26 @@ from billing.selectors.payments import (
     top_up_of,
     top_ups_of,
 )
+from billing.selectors.rates import tariff_at
+from billing.selectors.standing import wallet_frozen_because
 
 __all__ = [
     "STATEMENT_LINES",
+    "Charged",
     "Difference",
     "EarningsBalances",
     "OpenHold",
     "PayoutEstimate",
     "StatementLine",
+    "auto_top_up_of",
+    "auto_top_up_spent_microusd",
     "available_microusd",
     "earnings_balance",
     "earnings_balances",
     "earnings_by_charge_keys",
     "earnings_by_day",
     "fees_balance",
+    "hold_charged",
     "hold_remaining",
     "ledger_differences",
     "open_holds",
@@ -57,7 +67,9 @@ __all__ = [
     "payouts_of",
     "refundable_microusd",
     "statement",
+    "tariff_at",
     "top_up_of",
     "top_ups_of",
     "wallet_balance",
+    "wallet_frozen_because",
 ]

@@ -37,6 +37,14 @@ class OpenHold:
 
 
 @dataclass(frozen=True, slots=True)
+class Charged:
+    """What a hold has paid, and what of that went to the platform."""
+
+    amount_microusd: int
+    fee_microusd: int
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """Something in the books that does not agree: what it is, which one, and both figures."""
 
@@ -67,6 +75,20 @@ def hold_remaining(reference: str) -> int:
     if remaining is None:
         raise HoldNotFound(reference)
     return remaining
+
+
+def hold_charged(reference: str) -> Charged:
+    """What has been charged to a hold so far. Raises HoldNotFound."""
+    hold = Hold.objects.filter(reference=reference).first()
+    if hold is None:
+        raise HoldNotFound(reference)
+    of_hold = Posting.objects.filter(account_id=hold.account_id, transfer__reason=Transfer.Reason.CHARGE)
+    fees = Posting.objects.filter(account__key=FEES_KEY, transfer__in=of_hold.values("transfer"))
+    return Charged(amount_microusd=-_sum(of_hold), fee_microusd=_sum(fees))
+
+
+def _sum(postings: QuerySet[Posting]) -> int:
+    return int(postings.aggregate(total=Coalesce(Sum("amount_microusd"), 0))["total"])
 
 
 def open_holds(user: User) -> list[OpenHold]:

@@ -1,4 +1,5 @@
-"""Chargebacks: the card's holder wants a top-up back. The wallet is frozen at once, the operator decides the rest.
+"""Chargebacks: the card's holder wants a top-up back. The wallet is frozen at once, until all are won or an operator
+lifts the freeze.
 
 Stripe tells of three things, each with one effect: that there is a dispute, that it took the money, that it gave it
 back. They may come in any order; whoever comes too early is told so and comes again.
@@ -14,19 +15,23 @@ from billing.domain.stripe_entries import chargeback_entry, chargeback_returned_
 from billing.gateway.client import Json
 from billing.models import Dispute, TopUp
 from billing.posting import accounts_lock, entries_post
-from billing.services.standing import wallet_freeze
+from billing.services.standing import wallet_freeze, wallet_thaw
 
 FROZEN_BECAUSE = "a payment into it has been disputed with its bank."
-DECIDED = ("won", "lost")  # no later word changes it
+WON = "won"
+DECIDED = (WON, "lost")  # no later word changes it
 
 
 @transaction.atomic
 def dispute_note(dispute: Json) -> bool:
-    """Keep the dispute's status and freeze the wallet. False if its payment is not known yet."""
+    """Keep the dispute's status. A new one freezes the wallet, the last one that is won lifts that again.
+
+    False if its payment is not known yet.
+    """
     top_up = TopUp.objects.select_related("user").filter(payment_intent_id=dispute["payment_intent"]).first()
     if top_up is None:
         return False
-    Dispute.objects.get_or_create(
+    _, is_new = Dispute.objects.get_or_create(
         stripe_id=dispute["id"],
         defaults={
             "status": dispute["status"],
@@ -35,7 +40,11 @@ def dispute_note(dispute: Json) -> bool:
         },
     )
     Dispute.objects.filter(pk=dispute["id"]).exclude(status__in=DECIDED).update(status=dispute["status"])
-    wallet_freeze(user=top_up.user, because=FROZEN_BECAUSE)
+    disputes = Dispute.objects.filter(top_up__user=top_up.user)
+    if not disputes.exclude(status=WON).exists():
+        wallet_thaw(user=top_up.user, because=FROZEN_BECAUSE)
+    elif is_new and dispute["status"] != WON:
+        wallet_freeze(user=top_up.user, because=FROZEN_BECAUSE)
     return True
 
 

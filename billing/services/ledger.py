@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.models import User
+from accounts.services import user_lock
 from billing.domain.amounts import check_amount
 from billing.domain.entries import (
     REFERENCE_MAX_CHARS,
@@ -25,9 +26,12 @@ from billing.domain.entries import (
     release_entry,
     wallet_key,
 )
-from billing.errors import HoldNotFound, HoldReleased, IdempotencyConflict, NotAnOperator
+from billing.errors import HoldNotFound, HoldReleased, IdempotencyConflict
 from billing.models import Account, Earning, Hold, Posting, Transfer
 from billing.posting import accounts_lock, entries_post
+from billing.selectors.rates import tariff_at
+from billing.services.audit import operator_check
+from billing.services.auto_top_up_terms import auto_top_up_mark
 from billing.services.standing import wallet_check
 from common.clock import utc_now
 
@@ -36,10 +40,7 @@ def grant_post(
     *, user: User, amount_microusd: int, operator: User, idempotency_key: str, memo: str = ""
 ) -> Transfer:
     """Put money of the platform into a person's wallet. Raises NotAnOperator unless `operator` is active staff."""
-    if not (operator.is_active and operator.is_staff):
-        raise NotAnOperator(
-            "Only an operator can grant money; `manage.py createsuperuser` makes one.", field="operator"
-        )
+    operator_check(operator)
     entry = grant_entry(
         user_id=user.pk,
         amount_microusd=amount_microusd,
@@ -51,14 +52,20 @@ def grant_post(
 
 
 @transaction.atomic
-def hold_open(*, user: User, reference: str, amount_microusd: int) -> Hold:
+def hold_open(
+    *, user: User, reference: str, amount_microusd: int, fee_basis_points: int | None = None
+) -> Hold:
     """Set money of a buyer's wallet aside under `reference`.
+
+    The platform keeps `fee_basis_points` of what is charged to it, however the fee changes later; by default the fee
+    in force now.
 
     Raises InsufficientFunds, IdempotencyConflict, WalletFrozen.
     """
     check_amount(amount_microusd)
     check_key(reference, field="reference", max_chars=REFERENCE_MAX_CHARS)
     wallet_of_user = wallet_key(user.pk)
+    user_lock(user)  # in turns with `wallet_freeze`: nothing is set aside of a wallet that is frozen
     # The same request waits for this lock, and then finds the hold that the first one opened.
     wallet = accounts_lock([wallet_of_user])[wallet_of_user]
     hold = Hold.objects.filter(reference=reference).first()
@@ -72,12 +79,16 @@ def hold_open(*, user: User, reference: str, amount_microusd: int) -> Hold:
         wallet=wallet.key, hold_key=f"hold:{hold_id}", reference=reference, amount_microusd=amount_microusd
     )
     entries_post([entry])
+    auto_top_up_mark(user_id=user.pk, now=utc_now())
     return Hold.objects.create(
         id=hold_id,
         reference=reference,
         account=Account.objects.get(key=f"hold:{hold_id}"),
         wallet=wallet,
         amount_microusd=amount_microusd,
+        fee_basis_points=tariff_at(utc_now()).fee_basis_points
+        if fee_basis_points is None
+        else fee_basis_points,
     )
 
 
@@ -96,7 +107,7 @@ def hold_charge(
         charge_entry(
             charge,
             hold_key=hold.account.key,
-            fee_basis_points=settings.PLATFORM_FEE_BASIS_POINTS,
+            fee_basis_points=hold.fee_basis_points,
             memo=memo,
         )
         for charge in charges

@@ -1,12 +1,13 @@
-"""Freezes of a person's money, and the audit log of whoever set or lifted them."""
+"""Freezes of a person's money; whoever sets or lifts one is written in the audit log."""
 
 from django.db import transaction
 
 from accounts.models import User
-from billing.errors import NotAnOperator, PayoutsFrozen, WalletFrozen
-from billing.models import BillingNews, OperatorAction, Standing
-
-BECAUSE_MAX_CHARS = 200
+from accounts.services import user_lock
+from billing.errors import PayoutsFrozen, WalletFrozen
+from billing.models import BillingNews, Standing
+from billing.services.audit import REASON_MAX_CHARS, audit_note, operator_check, reason_checked
+from common.wake import SETTLER, wake_on_commit
 
 
 def wallet_check(user: User) -> None:
@@ -23,66 +24,86 @@ def payouts_check(user: User) -> None:
         raise PayoutsFrozen(f"Your payouts are frozen: {because} Write to the operator of this site.")
 
 
-def operator_check(operator: User) -> None:
-    """Raise NotAnOperator unless this is active staff."""
-    if not (operator.is_active and operator.is_staff):
-        raise NotAnOperator(
-            "Only an operator can do this; `manage.py createsuperuser` makes one.", field="operator"
-        )
+@transaction.atomic
+def wallet_freeze(*, user: User, because: str) -> bool:
+    """Let nothing leave the wallet, and tell the apps above, once. A wallet that is frozen keeps its first reason."""
+    user_lock(user)  # in turns with `hold_open`
+    Standing.objects.get_or_create(user=user)
+    frozen = Standing.objects.filter(user=user, wallet_frozen_because="").update(
+        wallet_frozen_because=because[:REASON_MAX_CHARS]
+    )
+    if frozen:
+        _tell("wallet_frozen", user)
+    return bool(frozen)
 
 
 @transaction.atomic
-def wallet_freeze(*, user: User, because: str) -> None:
-    """Let nothing leave the wallet, and tell the apps above, once. A wallet that is frozen keeps its first reason."""
-    Standing.objects.get_or_create(user=user)
-    frozen = Standing.objects.filter(user=user, wallet_frozen_because="").update(
-        wallet_frozen_because=because[:BECAUSE_MAX_CHARS]
+def wallet_thaw(*, user: User, because: str) -> bool:
+    """Lift a freeze that was for this reason, which has gone; one for another reason stays."""
+    thawed = Standing.objects.filter(user=user, wallet_frozen_because=because).update(
+        wallet_frozen_because=""
     )
-    if frozen:
-        BillingNews.publish("wallet_frozen", user_id=user.pk)
+    if thawed:
+        _tell("wallet_unfrozen", user)
+    return bool(thawed)
+
+
+@transaction.atomic
+def wallet_freeze_by_hand(*, user: User, operator: User, reason: str) -> None:
+    """As an operator. Raises NotAnOperator, ReasonInvalid."""
+    operator_check(operator)
+    if wallet_freeze(user=user, because=reason_checked(reason)):
+        _note(operator, "wallet_freeze", user, reason, before="", after=reason)
 
 
 @transaction.atomic
 def wallet_unfreeze(*, user: User, operator: User, reason: str) -> None:
-    """Lift a wallet's freeze. Raises NotAnOperator."""
+    """Lift a wallet's freeze. Raises NotAnOperator, ReasonInvalid."""
     operator_check(operator)
-    lifted = (
-        Standing.objects.filter(user=user).exclude(wallet_frozen_because="").update(wallet_frozen_because="")
-    )
-    if lifted:
-        operator_action_log(operator=operator, action="wallet_unfreeze", user=user, reason=reason)
-        BillingNews.publish("wallet_unfrozen", user_id=user.pk)
+    because = _lift(user, "wallet_frozen_because")
+    if because:
+        _note(operator, "wallet_unfreeze", user, reason, before=because, after="")
+        _tell("wallet_unfrozen", user)
 
 
 @transaction.atomic
 def payouts_freeze(*, user: User, operator: User, reason: str) -> None:
-    """Take no new payout of this owner, and send none that has not left. Raises NotAnOperator."""
+    """Take no new payout of this owner, and send none that has not left. Raises NotAnOperator, ReasonInvalid."""
     operator_check(operator)
-    Standing.objects.update_or_create(
-        user=user, defaults={"payouts_frozen_because": reason[:BECAUSE_MAX_CHARS]}
-    )
-    operator_action_log(operator=operator, action="payouts_freeze", user=user, reason=reason)
+    before = _because(user, "payouts_frozen_because")
+    Standing.objects.update_or_create(user=user, defaults={"payouts_frozen_because": reason_checked(reason)})
+    _note(operator, "payouts_freeze", user, reason, before=before, after=reason)
 
 
 @transaction.atomic
 def payouts_unfreeze(*, user: User, operator: User, reason: str) -> None:
-    """Let this owner be paid again. Raises NotAnOperator."""
+    """Let this owner be paid again. Raises NotAnOperator, ReasonInvalid."""
     operator_check(operator)
-    lifted = (
-        Standing.objects.filter(user=user)
-        .exclude(payouts_frozen_because="")
-        .update(payouts_frozen_because="")
-    )
-    if lifted:
-        operator_action_log(operator=operator, action="payouts_unfreeze", user=user, reason=reason)
+    because = _lift(user, "payouts_frozen_because")
+    if because:
+        _note(operator, "payouts_unfreeze", user, reason, before=because, after="")
 
 
-def operator_action_log(
-    *, operator: User, action: str, reason: str, user: User | None = None, subject: str = ""
-) -> None:
-    """Write one line of the audit log, in the transaction of what it is about."""
-    OperatorAction.objects.create(
-        operator=operator, action=action, user=user, subject=subject, reason=reason[:BECAUSE_MAX_CHARS]
+def _tell(kind: str, user: User) -> None:
+    BillingNews.publish(kind, user_id=user.pk)
+    wake_on_commit(SETTLER)
+
+
+def _lift(user: User, field: str) -> str:
+    """The reason of the freeze that this call has lifted; empty if there was none, or another was quicker."""
+    because = _because(user, field)
+    lifted = because and Standing.objects.filter(user=user, **{field: because}).update(**{field: ""})
+    return because if lifted else ""
+
+
+def _note(operator: User, action: str, user: User, reason: str, *, before: str, after: str) -> None:
+    audit_note(
+        operator=operator,
+        action=action,
+        user=user,
+        reason=reason,
+        before={"frozen_because": before},
+        after={"frozen_because": after.strip()},
     )
 
 

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from accounts.models import User
 from billing.models import StripeEvent
-from billing.services.standing import operator_action_log, operator_check
+from billing.services import audit_note, operator_check
 from billing.webhooks.handling import event_handle
 
 
@@ -20,8 +20,13 @@ def event_replay(*, event: StripeEvent, operator: User, now: datetime) -> bool:
             .update(state=StripeEvent.State.RECEIVED, tries=0, next_try_at=now, note="")
         )
         if reset:
-            operator_action_log(
-                operator=operator, action="event_replay", subject=event.event_id, reason="replayed by hand"
+            audit_note(
+                operator=operator,
+                action="event_replay",
+                subject=event.event_id,
+                reason="replayed by hand",
+                before={"state": event.state, "note": event.note},
+                after={"state": StripeEvent.State.RECEIVED},
             )
     if reset:
         event_handle(event_pk=event.pk, now=now)

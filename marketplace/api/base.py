@@ -26,6 +26,7 @@ def failures(*codes: int) -> dict[int, OpenApiResponse]:
         403: "The token lacks the scope.",
         404: "There is no such object of yours.",
         409: "The object's state does not allow it.",
+        410: "Its time is over; make a new one.",
         413: "More than is taken; the message says how much is.",
     }
     return {code: OpenApiResponse(ErrorBody, description=words[code]) for code in (*codes, 401, 403)}

@@ -39,7 +39,7 @@ class DatasetsView(DatasetsApi, ListAPIView[Dataset]):
     @extend_schema(
         operation_id="datasets_upload",
         request={"multipart/form-data": DatasetIn},
-        responses={201: DatasetOut, 200: DatasetOut, **failures(400, 413)},
+        responses={201: DatasetOut, 200: DatasetOut, **failures(400, 409, 413)},
     )
     def post(self, request: Request) -> Response:
         """201 for a new dataset; 200 with the one that there is, if the same data was uploaded before."""

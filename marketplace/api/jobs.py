@@ -51,7 +51,7 @@ class JobsView(JobsApi, ListAPIView[Job]):
         return super().get(request, *args, **kwargs)
 
     @extend_schema(
-        operation_id="jobs_create", request=s.JobIn, responses={201: s.JobOut, **failures(400, 404)}
+        operation_id="jobs_create", request=s.JobIn, responses={201: s.JobOut, **failures(400, 404, 409)}
     )
     def post(self, request: Request) -> Response:
         """Checks the job and quotes it. Nothing is held or run until it is confirmed."""
@@ -69,7 +69,9 @@ class JobView(JobsApi):
 
 class JobConfirmView(JobsApi):
     @extend_schema(
-        operation_id="jobs_confirm", request=None, responses={200: s.JobDetailOut, **failures(402, 404, 409)}
+        operation_id="jobs_confirm",
+        request=None,
+        responses={200: s.JobDetailOut, **failures(402, 404, 409, 410)},
     )
     def post(self, request: Request, job_id: UUID) -> Response:
         """Accepts the quote: funds are held and the job starts. Confirming twice is confirming once."""

@@ -57,10 +57,14 @@ class JobIn(serializers.Serializer[Job]):
     model = serializers.DictField(help_text="kind and parameters, as /api/models/ lists them")
     budget_microusd = serializers.IntegerField(help_text="the job never costs more; 1,000,000 is one USD")
     optimizer = serializers.DictField(
-        required=False, help_text="{kind: sgd, learning_rate, momentum, ...} or {kind: adamw, ...}"
+        required=False,
+        help_text="{kind: sgd, learning_rate, momentum, clip_norm, ...}, {kind: adam, ...} or {kind: adamw, ...}",
     )
     loss = serializers.CharField(
-        required=False, help_text="cross_entropy or mse; default: as the targets need"
+        required=False, help_text="cross_entropy, mse or huber; default: as the targets need"
+    )
+    label_smoothing = serializers.FloatField(
+        required=False, help_text="of cross_entropy: the share of each target that is spread over all classes"
     )
     batch_size = serializers.IntegerField(required=False)
     local_steps = serializers.IntegerField(required=False, help_text="H: steps between two exchanges")
@@ -90,6 +94,12 @@ class QuoteOut(serializers.Serializer[Job]):
     high_microusd = serializers.IntegerField(source="quote_high_microusd")
     cap_microusd = serializers.IntegerField(source="quote_cap_microusd", help_text="never exceeded")
     hold_microusd = serializers.IntegerField(help_text="set aside on confirmation")
+    expires_at = serializers.DateTimeField(
+        source="quote_expires_at", help_text="it can be confirmed until then, at these prices"
+    )
+    fee_basis_points = serializers.IntegerField(
+        help_text="the platform's part of each charge; it is within the price, not on top"
+    )
     basis = ClassPriceOut(source="quote_basis", many=True)
 
 
@@ -110,6 +120,7 @@ class JobOut(serializers.ModelSerializer[Job]):
             "parameters",
             "optimizer",
             "loss",
+            "label_smoothing",
             "batch_size",
             "local_steps",
             "epochs",

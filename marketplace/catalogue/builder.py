@@ -80,6 +80,7 @@ def _on_meta(spec: ModelSpec, input_shape: Sequence[int], outputs: int) -> nn.Mo
                     hidden=spec.hidden,
                     outputs=outputs,
                     activation=spec.activation,
+                    dropout=spec.dropout,
                 )
             case Cnn():
                 return CnnModule(image=spec.image, channels=spec.channels, outputs=outputs)
@@ -90,6 +91,7 @@ def _on_meta(spec: ModelSpec, input_shape: Sequence[int], outputs: int) -> nn.Mo
                     width=spec.width,
                     layers=spec.layers,
                     heads=spec.heads,
+                    dropout=spec.dropout,
                 )
 
 

@@ -19,11 +19,14 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
 class MlpModule(nn.Module):
     """(batch, ...) -> (batch, outputs)."""
 
-    def __init__(self, *, inputs: int, hidden: tuple[int, ...], outputs: int, activation: str) -> None:
+    def __init__(
+        self, *, inputs: int, hidden: tuple[int, ...], outputs: int, activation: str, dropout: float
+    ) -> None:
         super().__init__()
         layers: list[nn.Module] = [nn.Flatten()]
         for width_in, width_out in zip((inputs, *hidden), hidden, strict=False):
             layers += [nn.Linear(width_in, width_out), _ACTIVATIONS[activation]()]
+            layers += [nn.Dropout(dropout)] if dropout else []
         layers.append(nn.Linear(hidden[-1], outputs))
         self.layers = nn.Sequential(*layers)
 
@@ -60,26 +63,35 @@ class CnnModule(nn.Module):
 class GptModule(nn.Module):
     """Tokens (batch, length) -> logits (batch, length, vocabulary); length is at most the context."""
 
-    def __init__(self, *, vocabulary: int, context: int, width: int, layers: int, heads: int) -> None:
+    def __init__(
+        self, *, vocabulary: int, context: int, width: int, layers: int, heads: int, dropout: float
+    ) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Parameter(torch.empty(context, width))
-        self.blocks = nn.Sequential(*(GptBlock(width=width, heads=heads) for _ in range(layers)))
+        self.drop = nn.Dropout(dropout)
+        self.blocks = nn.Sequential(
+            *(GptBlock(width=width, heads=heads, dropout=dropout) for _ in range(layers))
+        )
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.tokens(tokens) + self.positions[: tokens.shape[1]]
-        y: Tensor = self.head(self.norm(self.blocks(x)))
+        y: Tensor = self.head(self.norm(self.blocks(self.drop(x))))
         return y
 
 
 class GptBlock(nn.Module):
-    """Causal self-attention and a two-layer network, each added to what came in (pre-norm, as in GPT-2)."""
+    """Causal self-attention and a two-layer network, each added to what came in (pre-norm, as in GPT-2).
 
-    def __init__(self, *, width: int, heads: int) -> None:
+    Dropout, if any, is where GPT-2 has it: on the attention's weights and on what is added.
+    """
+
+    def __init__(self, *, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads = heads
+        self.drop = nn.Dropout(dropout)
         self.attention_norm = nn.LayerNorm(width)
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
@@ -89,8 +101,8 @@ class GptBlock(nn.Module):
         self.network = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x + self._attend(self.attention_norm(x))
-        y: Tensor = x + self.network(self.network_norm(x))
+        x = x + self.drop(self._attend(self.attention_norm(x)))
+        y: Tensor = x + self.drop(self.network(self.network_norm(x)))
         return y
 
     def _attend(self, x: Tensor) -> Tensor:
@@ -103,6 +115,6 @@ class GptBlock(nn.Module):
         position = torch.arange(length, device=x.device)
         future = position[None, :] > position[:, None]
         weights = scores.masked_fill(future, MASKED).softmax(dim=-1)
-        mixed = (weights @ value).transpose(1, 2).reshape(batch, length, width)
+        mixed = (self.drop(weights) @ value).transpose(1, 2).reshape(batch, length, width)
         y: Tensor = self.attention_out(mixed)
         return y

@@ -9,6 +9,7 @@ from marketplace.errors import ModelSpecInvalid
 
 Activation = Literal["relu", "gelu", "silu", "tanh"]
 Width = Annotated[int, Meta(ge=1, le=4096)]
+Dropout = Annotated[float, Meta(ge=0, le=0.9)]  # the share of values that training leaves out at random
 Channels = Annotated[int, Meta(ge=1, le=512)]
 
 
@@ -17,6 +18,7 @@ class Mlp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
 
     hidden: Annotated[tuple[Width, ...], Meta(min_length=1, max_length=8)] = (64,)
     activation: Activation = "relu"
+    dropout: Dropout = 0.0
 
 
 class Cnn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="cnn"):
@@ -38,6 +40,7 @@ class Gpt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     width: Annotated[int, Meta(ge=8, le=1024)] = 64
     layers: Annotated[int, Meta(ge=1, le=12)] = 2
     heads: Annotated[int, Meta(ge=1, le=16)] = 4
+    dropout: Dropout = 0.0
 
 
 ModelSpec = Mlp | Cnn | Gpt

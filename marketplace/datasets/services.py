@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
 from accounts.models import User
+from accounts.services import user_lock
 from blobs.services import blob_put, blob_release
 from marketplace.datasets.arrays import UploadedArrays
 from marketplace.datasets.canonical import Plan, Task, plan, write_canonical
@@ -17,7 +18,8 @@ from marketplace.datasets.csv_table import read_csv
 from marketplace.datasets.npz import read_npz
 from marketplace.datasets.safetensors import read_safetensors
 from marketplace.datasets.statistics import Statistics
-from marketplace.errors import DatasetInUse, DatasetTooLarge, DatasetUnreadable
+from marketplace.errors import DatasetInUse, DatasetLimit, DatasetTooLarge, DatasetUnreadable
+from marketplace.limits import DATASETS_MAX
 from marketplace.models import Dataset
 from marketplace.selectors import dataset_of
 
@@ -103,6 +105,8 @@ def _store(
         blob = blob_put(data=data, holder=_holder(dataset_id))
     try:
         with transaction.atomic():
+            user_lock(owner)
+            _check_quota(owner, blob.sha256)
             dataset = Dataset.objects.create(
                 id=dataset_id,
                 owner=owner,
@@ -121,4 +125,16 @@ def _store(
     except IntegrityError:
         blob_release(holder=_holder(dataset_id))
         return Dataset.objects.get(owner=owner, sha256=blob.sha256), False
+    except DatasetLimit:
+        blob_release(holder=_holder(dataset_id))
+        raise
     return dataset, True
+
+
+def _check_quota(owner: User, sha256: str) -> None:
+    """What the owner has already is no new one."""
+    theirs = Dataset.objects.filter(owner=owner)
+    if theirs.count() >= DATASETS_MAX and not theirs.filter(sha256=sha256).exists():
+        raise DatasetLimit(
+            f"You have {DATASETS_MAX} datasets, as many as one person may have. Delete one that no job needs."
+        )

@@ -7,16 +7,20 @@ from marketplace.errors import JobInvalid
 from marketplace.jobs.settings import JobSettings
 from marketplace.jobs.splitting import rounds_for, slice_count, slice_rows_at_most, training_rows
 from marketplace.models import Dataset
-from metal_kernels.frontend.losses import LossSpec
+from metal_kernels.frontend.losses import CrossEntropy, Huber, Loss, Mse
 
 MAX_ROUNDS = 10_000
 
-_LOSS_FOR: dict[str, LossSpec] = {"classes": "cross_entropy", "tokens": "cross_entropy", "numbers": "mse"}
+_LOSSES_FOR: dict[str, dict[str, type[Loss]]] = {
+    "classes": {"cross_entropy": CrossEntropy},
+    "tokens": {"cross_entropy": CrossEntropy},
+    "numbers": {"mse": Mse, "huber": Huber},
+}  # the first is the usual one
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    loss: LossSpec
+    loss: Loss
     parameters: int
     train_rows: int
     validation_rows: int
@@ -71,11 +75,20 @@ def job_plan(settings: JobSettings, dataset: Dataset) -> JobPlan:
     )
 
 
-def _loss(settings: JobSettings, dataset: Dataset) -> LossSpec:
-    fitting = _LOSS_FOR[dataset.task]
-    if settings.loss not in (None, fitting):
+def _loss(settings: JobSettings, dataset: Dataset) -> Loss:
+    fitting = _LOSSES_FOR[dataset.task]
+    name = settings.loss or next(iter(fitting))
+    if name not in fitting:
         raise JobInvalid(
-            f"loss: {settings.loss} does not fit targets that are {dataset.task}. Use {fitting}, or leave it out.",
+            f"loss: {name} does not fit targets that are {dataset.task}. Use {' or '.join(fitting)}, or leave it "
+            "out.",
             field="loss",
         )
-    return fitting
+    if not settings.label_smoothing:
+        return fitting[name]()
+    if name != "cross_entropy":
+        raise JobInvalid(
+            f"label_smoothing: {name} has none. Set it to 0; only cross_entropy smooths labels.",
+            field="label_smoothing",
+        )
+    return CrossEntropy(label_smoothing=settings.label_smoothing)

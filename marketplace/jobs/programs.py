@@ -1,7 +1,12 @@
-"""The two programs of a job, captured from its model: the training step for devices, the forward step for rounds."""
+"""The two programs of a job, captured from its model: the training step for devices, the forward step for rounds.
+
+The training step is stored with kernels for every class of device, so that whichever device comes can run it.
+"""
 
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +15,9 @@ from torch import Tensor, nn
 from marketplace.errors import JobInvalid
 from marketplace.jobs.quote import StepCost
 from marketplace.jobs.tracing import one_trace_at_a_time
-from metal_kernels.errors import CaptureError, ProgramTooLarge
+from metal_kernels.compiler.format import compiled_dumps
+from metal_kernels.compiler.variants import compile_deltas, compile_variants
+from metal_kernels.errors import CaptureError, CompileError, ProgramTooLarge, UncompiledOp, UnsupportedOp
 from metal_kernels.frontend.capture import capture_forward, capture_training_step
 from metal_kernels.frontend.losses import LossSpec
 from metal_kernels.frontend.optimizers import OptimizerSpec
@@ -41,15 +48,28 @@ class RowSpec:
         """Zeros, of which only shape and dtype matter."""
         return torch.zeros((rows, *self.shape), dtype=_DTYPES[self.dtype])
 
+    @property
+    def size_bytes(self) -> int:
+        return math.prod(self.shape) * _DTYPES[self.dtype].itemsize
+
 
 @dataclass(frozen=True, slots=True)
 class JobPrograms:
-    """Serialised programs, the static cost of one training step, and the memory it takes on a device."""
+    """Serialised programs, the static cost of one training step, and what a shard of it takes on a device."""
 
     training_step: bytes
     forward: bytes
     cost: StepCost
     memory_bytes: int
+    largest_buffer_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSize:
+    """The largest shard of a job: rows of its data slice, local steps."""
+
+    rows: int
+    steps: int
 
 
 def programs_capture(
@@ -61,9 +81,10 @@ def programs_capture(
     targets: RowSpec,
     batch_size: int,
     validation_rows: int,
+    shard: ShardSize,
 ) -> JobPrograms:
-    """Raises JobInvalid if the step cannot be captured or needs more memory than a device has."""
-    try:
+    """Raises JobInvalid if the step cannot be captured or compiled, or needs more memory than a device has."""
+    with _refusals(batch_size):
         with one_trace_at_a_time:
             step = capture_training_step(
                 module,
@@ -73,19 +94,13 @@ def programs_capture(
                 example_target=targets.batch(batch_size),
             )
             forward = _forward(module, inputs, rows=min(validation_rows, EVALUATION_BATCH))
-    except ProgramTooLarge as error:
-        raise JobInvalid(
-            f"batch_size: a step of {batch_size} rows of this model is too large for a device. Choose a smaller "
-            "batch or model.",
-            field="batch_size",
-        ) from error
-    except CaptureError as error:
-        log.exception("a model of the catalogue cannot be captured")
-        raise JobInvalid(
-            f"model: it cannot be trained in batches of {batch_size}. Choose another batch size or other sizes.",
-            field="model",
-        ) from error
-    memory_bytes = program_memory(step).peak_bytes
+        variants, deltas = compile_variants(step), compile_deltas(step)
+    slice_bytes = shard.rows * (inputs.size_bytes + targets.size_bytes)
+    # Devices run the kernels or, on a processor, the reference; each must have room.
+    memory_bytes = max(
+        program_memory(step).peak_bytes + slice_bytes,
+        *(compiled.peak_bytes(rows=shard.rows, steps=shard.steps) for compiled in variants.values()),
+    )
     if memory_bytes > MAX_MEMORY_BYTES:
         raise JobInvalid(
             f"batch_size: a step of {batch_size} rows takes {memory_bytes:,} bytes on a device, over the limit of "
@@ -94,11 +109,37 @@ def programs_capture(
         )
     cost = program_cost(step)
     return JobPrograms(
-        training_step=program_dumps(step),
+        training_step=compiled_dumps(step, variants, deltas),
         forward=program_dumps(forward),
         cost=StepCost(flops=cost.flops, moved_bytes=cost.bytes, dispatches=cost.dispatches),
         memory_bytes=memory_bytes,
+        largest_buffer_bytes=max(
+            compiled.largest_buffer_bytes(rows=shard.rows, steps=shard.steps)
+            for compiled in variants.values()
+        ),
     )
+
+
+@contextmanager
+def _refusals(batch_size: int) -> Iterator[None]:
+    """What capturing and compiling may refuse, as what the buyer must change."""
+    try:
+        yield
+    except ProgramTooLarge as error:
+        raise JobInvalid(
+            f"batch_size: a step of {batch_size} rows of this model is too large for a device. Choose a smaller "
+            "batch or model.",
+            field="batch_size",
+        ) from error
+    except (UnsupportedOp, UncompiledOp) as error:
+        log.exception("a model of the catalogue uses an operation that devices lack")
+        raise JobInvalid(f"model: {error.message}", field="model") from error
+    except (CaptureError, CompileError) as error:
+        log.exception("a model of the catalogue cannot be captured or compiled")
+        raise JobInvalid(
+            f"model: it cannot be trained in batches of {batch_size}. Choose another batch size or other sizes.",
+            field="model",
+        ) from error
 
 
 def _forward(module: nn.Module, inputs: RowSpec, *, rows: int) -> Program:

@@ -6,19 +6,23 @@ from datetime import datetime
 from django.db import transaction
 
 from accounts.models import User
-from billing.domain.rates import RATES
-from billing.services import hold_open
+from accounts.services import user_lock
+from billing.domain.rates import Tariff
+from billing.selectors import tariff_at
+from billing.services import hold_open, wallet_check
 from blobs.services import blob_put, blob_release
 from common.clock import utc_now
 from marketplace.catalogue.builder import build
 from marketplace.catalogue.specs import spec_to_json
-from marketplace.errors import DatasetNotFound, JobConflict
+from marketplace.errors import DatasetNotFound, JobConflict, QuotedJobLimit, QuoteExpired
+from marketplace.jobs.expiry import quote_expire
 from marketplace.jobs.plan import JobPlan, dataset_shape, job_plan, metric_of
 from marketplace.jobs.preparation import RunData, run_data_prepare
-from marketplace.jobs.programs import JobPrograms, RowSpec, programs_capture
+from marketplace.jobs.programs import JobPrograms, RowSpec, ShardSize, programs_capture
 from marketplace.jobs.quote import Quote, quote_make
 from marketplace.jobs.settings import JobSettings, optimizer_to_json, settings_check
 from marketplace.jobs.transitions import job_move
+from marketplace.limits import QUOTE_VALID, QUOTED_JOBS_MAX
 from marketplace.models import Dataset, Job
 from marketplace.selectors import dataset_of, job_of
 from scheduler.domain.spec import RunSpec
@@ -28,9 +32,11 @@ from scheduler.services import run_cancel, run_start
 def job_create(*, owner: User, dataset_id: uuid.UUID, settings: JobSettings) -> Job:
     """Check everything, capture the programs and quote; nothing is held or run yet.
 
-    Raises DatasetNotFound, ModelSpecInvalid, ModelDoesNotFit, JobInvalid or BudgetTooSmall.
+    Raises DatasetNotFound, ModelSpecInvalid, ModelDoesNotFit, JobInvalid, BudgetTooSmall or QuotedJobLimit.
     """
     settings = settings_check(settings)
+    _check_quota(owner)  # before the work; again with what it leads to
+    tariff = tariff_at(utc_now())
     dataset = dataset_of(owner, dataset_id)
     plan = job_plan(settings, dataset)
     programs = _programs(settings, dataset, plan)
@@ -39,22 +45,29 @@ def job_create(*, owner: User, dataset_id: uuid.UUID, settings: JobSettings) -> 
         local_steps=settings.local_steps,
         rounds=plan.rounds,
         shards_per_round=settings.shards_per_round,
-        rates=RATES,
+        rates=tariff.rates,
         budget_microusd=settings.budget_microusd,
     )
-    return _store(owner, dataset, settings, plan, programs, quote)
+    return _store(owner, dataset, settings, plan, programs, quote, tariff)
 
 
 def job_confirm(*, owner: User, job_id: uuid.UUID, now: datetime | None = None) -> Job:
     """Accept a job's quote: hold its funds and start its run, both or neither. Confirming twice is confirming once.
 
-    Raises JobNotFound, JobConflict if it has ended, InsufficientFunds.
+    Raises JobNotFound, JobConflict if it has ended, QuoteExpired, InsufficientFunds, WalletFrozen.
     """
     job = job_of(owner, job_id)
     if job.state == Job.State.QUOTED:
+        moment = now or utc_now()
+        if moment >= job.quote_expires_at:
+            quote_expire(job=job, now=moment)
+            raise QuoteExpired(
+                f"The quote of '{job.name}' was not confirmed in time. Create the job anew for a new one."
+            )
+        wallet_check(owner)
         # Cut and stored before the transaction, which would block other writers for as long as that takes.
         data = run_data_prepare(job)
-        _start(job, data, confirmed_at=now or utc_now())
+        _start(job, data, confirmed_at=moment)
         job.refresh_from_db()
     if job.state in Job.ENDED:
         blob_release(holder=job.reference)  # what was prepared while it was being cancelled
@@ -90,6 +103,15 @@ def job_cancel(*, owner: User, job_id: uuid.UUID, now: datetime | None = None) -
     return job
 
 
+def _check_quota(owner: User) -> None:
+    quoted = Job.objects.filter(owner=owner, state=Job.State.QUOTED, quote_expires_at__gt=utc_now())
+    if quoted.count() >= QUOTED_JOBS_MAX:
+        raise QuotedJobLimit(
+            f"You have {QUOTED_JOBS_MAX} quotes that wait for you, as many as one person may have. Confirm or cancel "
+            "one of them first."
+        )
+
+
 def _programs(settings: JobSettings, dataset: Dataset, plan: JobPlan) -> JobPrograms:
     shape = dataset_shape(dataset)
     module = build(settings.model, input_shape=shape.input_shape, outputs=shape.outputs, seed=settings.seed)
@@ -101,20 +123,27 @@ def _programs(settings: JobSettings, dataset: Dataset, plan: JobPlan) -> JobProg
         targets=RowSpec(dataset.target_shape, dataset.target_dtype),
         batch_size=settings.batch_size,
         validation_rows=plan.validation_rows,
+        shard=ShardSize(rows=plan.slice_rows, steps=settings.local_steps),
     )
 
 
 def _store(
-    owner: User, dataset: Dataset, settings: JobSettings, plan: JobPlan, programs: JobPrograms, quote: Quote
+    owner: User,
+    dataset: Dataset,
+    settings: JobSettings,
+    plan: JobPlan,
+    programs: JobPrograms,
+    quote: Quote,
+    tariff: Tariff,
 ) -> Job:
-    row_bytes = dataset.size_bytes // dataset.rows
     job = Job(
         owner=owner,
         dataset=dataset,
         name=settings.name,
         model_spec=spec_to_json(settings.model),
         parameters=plan.parameters,
-        loss=plan.loss,
+        loss=plan.loss.name,
+        label_smoothing=settings.label_smoothing,
         optimizer_spec=optimizer_to_json(settings.optimizer),
         batch_size=settings.batch_size,
         local_steps=settings.local_steps,
@@ -127,16 +156,21 @@ def _store(
         step_flops=programs.cost.flops,
         step_bytes=programs.cost.moved_bytes,
         step_dispatches=programs.cost.dispatches,
-        memory_bytes=programs.memory_bytes + plan.slice_rows * row_bytes,
+        memory_bytes=programs.memory_bytes,
+        largest_buffer_bytes=programs.largest_buffer_bytes,
         rounds_planned=quote.rounds,
-        rates={price.device_class: price.rate_microusd_per_gpu_second for price in quote.by_class},
+        rates=dict(tariff.rates),
+        fee_basis_points=tariff.fee_basis_points,
         quote_basis=quote.basis_json(),
         quote_low_microusd=quote.low_microusd,
         quote_high_microusd=quote.high_microusd,
         quote_cap_microusd=quote.cap_microusd,
         hold_microusd=quote.hold_microusd,
+        quote_expires_at=utc_now() + QUOTE_VALID,
     )
     with transaction.atomic():
+        user_lock(owner)
+        _check_quota(owner)
         # It may have been deleted while the programs were captured; from here on it stays.
         if not Dataset.objects.select_for_update().filter(pk=dataset.pk).exists():
             raise DatasetNotFound("The dataset has just been deleted. Choose another one.", field="dataset")
@@ -158,7 +192,12 @@ def _start(job: Job, data: RunData, *, confirmed_at: datetime) -> None:
     )
     if not claimed:
         return
-    hold_open(user=job.owner, reference=job.reference, amount_microusd=job.hold_microusd)
+    hold_open(
+        user=job.owner,
+        reference=job.reference,
+        amount_microusd=job.hold_microusd,
+        fee_basis_points=job.fee_basis_points,
+    )
     run_start(spec=_run_spec(job, run_id, data))
 
 
@@ -184,7 +223,9 @@ def _run_spec(job: Job, run_id: uuid.UUID, data: RunData) -> RunSpec:
         step_bytes=job.step_bytes,
         step_dispatches=job.step_dispatches,
         memory_bytes=job.memory_bytes,
+        largest_buffer_bytes=job.largest_buffer_bytes,
         rates=job.rates,
+        fee_basis_points=job.fee_basis_points,
         budget_microusd=job.hold_microusd,
     )
 

@@ -1,13 +1,13 @@
 """What a buyer sets for a job, typed and bounded; checked again wherever it comes from."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
 
 from marketplace.catalogue.specs import ModelSpec, spec_parse, spec_to_json
 from marketplace.errors import JobInvalid
-from metal_kernels.frontend.losses import LossSpec
+from metal_kernels.frontend.optimizers import Adam as AdamRule
 from metal_kernels.frontend.optimizers import AdamW as AdamWRule
 from metal_kernels.frontend.optimizers import OptimizerSpec
 from metal_kernels.frontend.optimizers import Sgd as SgdRule
@@ -18,6 +18,8 @@ MAX_BUDGET_MICROUSD = 10**15
 Factor = Annotated[float, Meta(ge=0, lt=1)]
 LearningRate = Annotated[float, Meta(gt=0, le=10)]
 Decay = Annotated[float, Meta(ge=0, le=1)]
+ClipNorm = Annotated[float, Meta(gt=0, le=1e6)]  # bound of the norm of all gradients together
+LossName = Literal["cross_entropy", "mse", "huber"]
 Schedule = Literal["constant", "cosine"]  # of the learning rate, by rounds
 
 
@@ -28,29 +30,52 @@ class Sgd(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     momentum: Factor = 0.9
     weight_decay: Decay = 0.0
     nesterov: bool = False
+    clip_norm: ClipNorm | None = None
     schedule: Schedule = "constant"
 
     def rule(self) -> OptimizerSpec:
-        return SgdRule(momentum=self.momentum, weight_decay=self.weight_decay, nesterov=self.nesterov)
+        return SgdRule(
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            nesterov=self.nesterov,
+            clip_norm=self.clip_norm,
+        )
 
 
-class AdamW(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="adamw"
+class Adam(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="adam"
 ):
-    """Adam with decoupled weight decay."""
+    """Adam, with weight decay in the gradient."""
 
     learning_rate: LearningRate = 0.001
     beta1: Factor = 0.9
     beta2: Factor = 0.999
     eps: Annotated[float, Meta(gt=0, le=1)] = 1e-8
-    weight_decay: Decay = 0.01
+    weight_decay: Decay = 0.0
+    clip_norm: ClipNorm | None = None
     schedule: Schedule = "constant"
 
+    _rule: ClassVar[type[AdamRule]] = AdamRule
+
     def rule(self) -> OptimizerSpec:
-        return AdamWRule(beta1=self.beta1, beta2=self.beta2, eps=self.eps, weight_decay=self.weight_decay)
+        return self._rule(
+            beta1=self.beta1,
+            beta2=self.beta2,
+            eps=self.eps,
+            weight_decay=self.weight_decay,
+            clip_norm=self.clip_norm,
+        )
 
 
-Optimizer = Sgd | AdamW
+class AdamW(Adam, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="adamw"):
+    """Adam with decoupled weight decay."""
+
+    weight_decay: Decay = 0.01
+
+    _rule: ClassVar[type[AdamRule]] = AdamWRule
+
+
+Optimizer = Sgd | Adam | AdamW
 
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +85,8 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     model: ModelSpec
     budget_microusd: Annotated[int, Meta(ge=1, le=MAX_BUDGET_MICROUSD)]
     optimizer: Optimizer = Sgd()
-    loss: LossSpec | None = None
+    loss: LossName | None = None
+    label_smoothing: Annotated[float, Meta(ge=0, le=0.9)] = 0.0  # of cross_entropy
     batch_size: Annotated[int, Meta(ge=1, le=4096)] = 32
     local_steps: Annotated[int, Meta(ge=1, le=1000)] = 20
     epochs: Annotated[int, Meta(ge=1, le=1000)] = 10

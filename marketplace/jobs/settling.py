@@ -17,6 +17,7 @@ from blobs.selectors import blob_bytes
 from blobs.services import blob_hold, blob_put, blob_release
 from common.clock import utc_now
 from marketplace.catalogue.builder import MAX_PARAMETERS
+from marketplace.invoices.services import invoice_issue
 from marketplace.jobs.artefacts import model_pt2
 from marketplace.jobs.transitions import job_move
 from marketplace.models import Job
@@ -66,7 +67,7 @@ def _round_closed(news: RunNews) -> bool:
 
 
 def _run_ended(news: RunNews) -> bool:
-    """Charge what no round's news has, release the hold, store the model, end the job."""
+    """Charge what no round's news has, release the hold, store the model, end the job with its invoice."""
     job, run = _job_and_run(news)
     with transaction.atomic():
         _charge(job, run, [round_.index for round_ in rounds_of(run.pk)])
@@ -86,6 +87,7 @@ def _run_ended(news: RunNews) -> bool:
             )
             for sha256 in model.values():
                 blob_hold(sha256=sha256, holder=job.model_holder)
+            invoice_issue(job=job, now=utc_now())
         # All that only the run needed; of one who came too late, the model too.
         blob_release(holder=job.reference)
     return claimed

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from billing.selectors import hold_remaining, wallet_balance
+from billing.selectors import hold_remaining, wallet_balance, wallet_frozen_because
 from common.clock import utc_now
 from common.money import US_PER_SECOND, format_usd
 from marketplace.jobs.plan import metric_of
 from marketplace.models import Job
+from scheduler.domain.transitions import OPEN_RUN
 from scheduler.models import Round, Run
 from scheduler.selectors import RunProgress, rounds_of, run_progress, why_waiting
 
@@ -65,11 +66,16 @@ def job_view(job: Job, *, now: datetime | None = None) -> JobView:
         gpu_seconds=progress.metered_gpu_us / US_PER_SECOND if progress else 0.0,
         spent_microusd=progress.spent_microusd if progress else 0,
         hold_left_microusd=hold_remaining(job.reference) if job.run_id else 0,
-        eta=_eta(job, rounds, now or utc_now()) if job.state == Job.State.RUNNING else None,
-        can_confirm=job.state == Job.State.QUOTED,
+        eta=_eta(job, rounds, now or utc_now()) if _trains(job, progress) else None,
+        can_confirm=job.state == Job.State.QUOTED and not wallet_frozen_because(job.owner),
         can_cancel=_can_cancel(job),
         downloads=_downloads(job),
     )
+
+
+def _trains(job: Job, progress: RunProgress | None) -> bool:
+    """Whether it is getting on, so that the pace so far says something."""
+    return job.state == Job.State.RUNNING and progress is not None and progress.state == Run.State.ACTIVE
 
 
 def _state_words(job: Job, progress: RunProgress | None) -> str:
@@ -77,23 +83,44 @@ def _state_words(job: Job, progress: RunProgress | None) -> str:
         return "quoted, not confirmed"
     if job.state != Job.State.RUNNING or progress is None:
         return str(job.state)
-    if progress.state != Run.State.ACTIVE:
+    if progress.state not in OPEN_RUN:
         return "settling the bill"
     if job.cancel_requested_at:
         return "stopping"
+    if progress.state == Run.State.PAUSED:
+        return "paused"
     return "training"
 
 
 def _waiting(job: Job, progress: RunProgress | None) -> str | None:
     if job.state == Job.State.QUOTED:
+        because = wallet_frozen_because(job.owner)
+        if because:
+            return f"Cannot be confirmed: your wallet is frozen. {_write(because)}"
         missing_microusd = job.hold_microusd - wallet_balance(job.owner)
         if missing_microusd > 0:
             return f"Waits for {format_usd(missing_microusd)} more in your wallet, and for you to confirm its quote."
         return "Waits for you to confirm its quote."
-    if job.run_id is None or progress is None or progress.state != Run.State.ACTIVE:
+    if job.run_id is None or progress is None or progress.state not in OPEN_RUN:
         return None
+    if progress.state == Run.State.PAUSED:
+        return _paused(job)
     waiting = why_waiting(job.run_id)
     return waiting.sentence if waiting else None
+
+
+def _paused(job: Job) -> str:
+    because = wallet_frozen_because(job.owner)
+    if not because:
+        return "Goes on in a moment."
+    return (
+        f"Paused, because your wallet is frozen. {_write(because)} Devices finish what they have begun, and results "
+        "that are accepted are paid from what is set aside. The job goes on when the freeze is lifted."
+    )
+
+
+def _write(because: str) -> str:
+    return f"The reason: {because} Write to the operator of this site."
 
 
 def _round_view(round_: Round) -> RoundView:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-Point = tuple[float, float]
+from marketplace.pages.svg import Point, svg_line, svg_root, svg_text, svg_words
 
 WIDTH, HEIGHT = 420, 240
 LEFT, RIGHT, TOP, BOTTOM = 50, 10, 10, 38  # room for tick labels and the axis title
@@ -47,11 +47,11 @@ def line_chart(
     y_ticks = nice_ticks(min(values), max(values), ceiling=ceiling)
     last_round = max(rounds, 2, *(len(one.values) for one in series))
     frame = _Frame(first_x=1, last_x=last_round, low_y=y_ticks[0], high_y=y_ticks[-1])
-    svg = _root(title, description)
+    svg = svg_root(title, description, size=(WIDTH, HEIGHT))
     _draw_axes(svg, frame, y_ticks, value_text)
     for place, (name, points) in zip(("", " second"), drawn, strict=False):
         _draw_line(svg, frame, place, name, points, value_text)
-    return ElementTree.tostring(svg, encoding="unicode")
+    return svg_words(svg)
 
 
 def nice_ticks(low: float, high: float, *, ceiling: float | None = None) -> list[float]:
@@ -109,30 +109,20 @@ class _Frame:
         return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
 
-def _root(title: str, description: str) -> ElementTree.Element:
-    svg = ElementTree.Element(
-        "svg",
-        {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "role": "img", "aria-label": f"{title}. {description}"},
-    )
-    ElementTree.SubElement(svg, "title").text = title
-    ElementTree.SubElement(svg, "desc").text = description
-    return svg
-
-
 def _draw_axes(
     svg: ElementTree.Element, frame: _Frame, y_ticks: Sequence[float], value_text: Callable[[float], str]
 ) -> None:
     for value in y_ticks:
         y = frame.y(value)
-        _line(svg, "grid", (LEFT, y), (WIDTH - RIGHT, y))
-        _text(svg, "end", (LEFT - 6, y + 4), value_text(value))
+        svg_line(svg, "grid", (LEFT, y), (WIDTH - RIGHT, y))
+        svg_text(svg, "end", (LEFT - 6, y + 4), value_text(value))
     floor = HEIGHT - BOTTOM
     for number in round_ticks(int(frame.last_x)):
         x = frame.x(number)
-        _line(svg, "axis", (x, floor), (x, floor + 4))
-        _text(svg, "middle", (x, floor + 17), str(number))
-    _line(svg, "axis", (LEFT, floor), (WIDTH - RIGHT, floor))
-    _text(svg, "middle", ((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5), "round")
+        svg_line(svg, "axis", (x, floor), (x, floor + 4))
+        svg_text(svg, "middle", (x, floor + 17), str(number))
+    svg_line(svg, "axis", (LEFT, floor), (WIDTH - RIGHT, floor))
+    svg_text(svg, "middle", ((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 5), "round")
 
 
 def _draw_line(
@@ -149,13 +139,3 @@ def _draw_line(
         at = {"cx": str(frame.x(x)), "cy": str(frame.y(y)), "r": "3"}
         dot = ElementTree.SubElement(svg, "circle", {"class": f"dot{place}", **at})
         ElementTree.SubElement(dot, "title").text = f"Round {x:.0f}, {name}: {value_text(y)}"
-
-
-def _line(svg: ElementTree.Element, css: str, start: Point, end: Point) -> None:
-    ends = {"x1": str(start[0]), "y1": str(start[1]), "x2": str(end[0]), "y2": str(end[1])}
-    ElementTree.SubElement(svg, "line", {"class": css, **ends})
-
-
-def _text(svg: ElementTree.Element, anchor: str, place: Point, text: str) -> None:
-    where = {"text-anchor": anchor, "x": str(place[0]), "y": str(place[1])}
-    ElementTree.SubElement(svg, "text", where).text = text

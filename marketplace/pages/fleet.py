@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.conf import settings
-
+from accounts.domain.profile import DeviceProfile
 from accounts.models import Device, User
 from accounts.selectors import device_of, device_profiles, devices_of
 from billing.selectors import earnings_balance
@@ -24,6 +23,7 @@ class DeviceView:
     words: DeviceWords
     activity: Activity
     windows: tuple[str, ...]  # in force, a line for each group of days
+    profile: DeviceProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,14 @@ class FleetView:
     today_microusd: int
     week_microusd: int
     earnings_microusd: int  # the ledger's balance
+
+    @property
+    def can_pause(self) -> bool:
+        return any(view.device.state == Device.State.ACTIVE for view in self.devices)
+
+    @property
+    def can_resume(self) -> bool:
+        return any(view.device.state == Device.State.PAUSED for view in self.devices)
 
 
 def fleet_view(*, owner: User, now: datetime) -> FleetView:
@@ -60,15 +68,10 @@ def _device_views(
         profile, does = profiles[device.id], activity.get(device.id, IDLE)
         contact = Contact(device.id in blocked, blocked.get(device.id), device.last_seen_at)
         words = device_words(profile=profile, contact=contact, activity=does, now=now)
-        views.append(DeviceView(device, words, does, window_lines(profile.windows)))
+        views.append(DeviceView(device, words, does, window_lines(profile.windows), profile))
     return tuple(views)
 
 
 def _activity(owner: User, now: datetime) -> dict[UUID, Activity]:
     midnight = now.astimezone(ZoneInfo(owner.time_zone)).replace(hour=0, minute=0, second=0, microsecond=0)
-    return owner_activity(
-        owner_id=owner.pk,
-        today_since=midnight,
-        week_since=now - WEEK,
-        fee_basis_points=settings.PLATFORM_FEE_BASIS_POINTS,
-    )
+    return owner_activity(owner_id=owner.pk, today_since=midnight, week_since=now - WEEK)

@@ -12,7 +12,7 @@ from accounts.models import User
 from billing.selectors import wallet_balance
 from common.money import format_usd
 from marketplace.api.downloads import model_file_name
-from marketplace.models import Job
+from marketplace.models import Invoice, Job
 from marketplace.pages.charts import Series, line_chart
 from marketplace.pages.filters import figure
 from marketplace.selectors import JobView, RoundView, job_view
@@ -57,6 +57,7 @@ class JobPage:
     shards_words: str
     basis: tuple[BasisLine, ...]
     downloads: tuple[Download, ...]
+    invoice: Invoice | None
 
     @property
     def live(self) -> bool:
@@ -86,6 +87,7 @@ def job_page(job: Job, *, viewer: User, now: datetime) -> JobPage:
         shards_words=shards_words(view.shards),
         basis=_basis(job.quote_basis),
         downloads=tuple(_download(job, name) for name in _LOADING if name in view.downloads),
+        invoice=Invoice.objects.filter(job=job).first(),
     )
 
 

@@ -14,7 +14,8 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 # Pages carry no script, style or image but our own; charts are markup. `data:` is for the ticks of form controls.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; worker-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
 # Swagger UI is our own copy, but sets styles in its markup.
 API_DOCS_POLICY = PAGE_POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")

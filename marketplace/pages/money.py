@@ -14,12 +14,14 @@ from billing.selectors import (
     statement,
     wallet_balance,
 )
-from marketplace.models import Job
-from marketplace.selectors import jobs_of
+from marketplace.models import Invoice, Job
+from marketplace.selectors import invoices_of, jobs_of
 
 LINES = 30  # of each statement; the API has more
+INVOICES = 5
 _WORDS = {
     Transfer.Reason.GRANT: "Credit granted by the operator",
+    Transfer.Reason.ADJUSTMENT: "Corrected by the operator",
     Transfer.Reason.HOLD: "Set aside for a job",
     Transfer.Reason.RELEASE: "Returned from a job",
     Transfer.Reason.CHARGE: "Results accepted",
@@ -55,6 +57,7 @@ class WalletView:
     holds: tuple[HoldView, ...]
     lines: tuple[LineView, ...]
     earnings_lines: tuple[LineView, ...]
+    invoices: tuple[Invoice, ...]  # the newest
 
 
 def wallet_view(user: User) -> WalletView:
@@ -66,6 +69,7 @@ def wallet_view(user: User) -> WalletView:
         holds=_with_jobs(user, holds),
         lines=_lines(statement(user, Account.Kind.WALLET, lines=LINES)),
         earnings_lines=_lines(statement(user, Account.Kind.EARNINGS, lines=LINES)),
+        invoices=tuple(invoices_of(user)[:INVOICES]),
     )
 
 

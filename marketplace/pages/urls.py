@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from marketplace.pages.views import datasets, devices, home, jobs, wallet
+from marketplace.pages.views import datasets, devices, earnings, home, invoices, jobs, wallet
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -19,6 +19,8 @@ urlpatterns = [
     path("devices/", devices.devices, name="devices"),
     path("devices/list/", devices.device_list, name="device-list"),
     path("devices/pair/", devices.pair, name="device-pair"),
+    path("devices/pause/", devices.pause_all, name="devices-pause"),
+    path("devices/resume/", devices.resume_all, name="devices-resume"),
     path("devices/windows/", devices.common_windows, name="common-windows"),
     path("devices/<uuid:device_id>/", devices.device, name="device"),
     path("devices/<uuid:device_id>/rename/", devices.rename, name="device-rename"),
@@ -27,5 +29,9 @@ urlpatterns = [
     path("devices/<uuid:device_id>/pause/", devices.pause, name="device-pause"),
     path("devices/<uuid:device_id>/resume/", devices.resume, name="device-resume"),
     path("devices/<uuid:device_id>/remove/", devices.remove, name="device-remove"),
+    path("earnings/", earnings.earnings, name="earnings"),
     path("wallet/", wallet.wallet, name="wallet"),
+    path("invoices/", invoices.invoices, name="invoices"),
+    path("invoices/<uuid:invoice_id>/", invoices.invoice, name="invoice"),
+    path("invoices/<uuid:invoice_id>/pdf/", invoices.invoice_pdf, name="invoice-pdf"),
 ]

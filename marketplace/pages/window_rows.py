@@ -1,11 +1,12 @@
 """Weekly windows as people think of them: the same times on several days as one row. Pure."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import time
 
-from accounts.domain.windows import WEEKDAYS, Window
+from accounts.domain.windows import NIGHTLY, WEEKDAYS, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,40 @@ def window_rows(windows: Iterable[Window]) -> tuple[WindowRow, ...]:
 
 def window_lines(windows: Iterable[Window]) -> tuple[str, ...]:
     return tuple(str(row) for row in window_rows(windows))
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A week that is put into the form at one press; `rows` is JSON, as week.js reads it."""
+
+    label: str
+    rows: str
+
+
+def window_presets(common: Sequence[Window] | None) -> tuple[Preset, ...]:
+    """`common` are the windows of all devices, for the page of one; None on the page of all."""
+    presets = [
+        Preset("Every night", _json(NIGHTLY)),
+        Preset("Weekends", _json([Window(day, time(0), time(0)) for day in (5, 6)])),
+        Preset("Always", _json([Window(day, time(0), time(0)) for day in range(len(WEEKDAYS))])),
+        Preset("Clear", _json([])),
+    ]
+    if common:
+        presets.insert(0, Preset("As all devices", _json(common)))
+    return tuple(presets)
+
+
+def _json(windows: Sequence[Window]) -> str:
+    return json.dumps(
+        [
+            {"days": row.days, "starts": minute_of_day(row.starts), "ends": minute_of_day(row.ends)}
+            for row in window_rows(windows)
+        ]
+    )
+
+
+def minute_of_day(at: time) -> int:
+    return at.hour * 60 + at.minute
 
 
 def days_words(days: Sequence[int]) -> str:

@@ -68,3 +68,7 @@ class CompiledProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def peak_bytes(self, *, rows: int = 0, steps: int = 0) -> int:
         """All the memory that a run takes on the GPU."""
         return sum(self.buffer_bytes(buffer, rows=rows, steps=steps) for buffer in self.buffers)
+
+    def largest_buffer_bytes(self, *, rows: int, steps: int) -> int:
+        """The largest single buffer that a run makes."""
+        return max((self.buffer_bytes(buffer, rows=rows, steps=steps) for buffer in self.buffers), default=0)

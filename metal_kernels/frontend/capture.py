@@ -25,9 +25,10 @@ from metal_kernels.frontend.blame import ModuleLocation
 from metal_kernels.frontend.decompositions import core_table, early_table
 from metal_kernels.frontend.losses import LossSpec, loss_function
 from metal_kernels.frontend.lower import Slot, lower
-from metal_kernels.frontend.optimizers import OptimizerSpec
-from metal_kernels.program.graph import DTYPE_NAMES, Kind, Program
-from metal_kernels.program.validate import program_validate
+from metal_kernels.frontend.optimizers import OptimizerSpec, clipped
+from metal_kernels.frontend.randomness import Draws
+from metal_kernels.program.graph import DTYPE_NAMES, TORCH_DTYPES, Kind, Program
+from metal_kernels.program.validate import SCALARS
 
 Values: TypeAlias = dict[tuple[str, str], Tensor]
 """Tensors by role and key."""
@@ -59,15 +60,21 @@ def capture_training_step(
     ]
     inputs += _example_slots(example_inputs)
     inputs.append(Slot("target", "target", example_target))
-    inputs += [Slot("scalar", key, torch.ones(())) for key in ("lr", "step")]
+    inputs += [
+        Slot("scalar", key, torch.ones((), dtype=TORCH_DTYPES[dtype])) for key, dtype in SCALARS.items()
+    ]
+    draws = Draws()
 
     def step(values: Values) -> Values:
+        draws.begin({key: value for (role, key), value in values.items() if role == "scalar"})
         predictions = subject.run(values)
         total = loss_function(loss)(predictions, values["target", "target"])
         parameters = {slot.key: values["parameter", slot.key] for slot in trained}
         gradients = _gradients(total, parameters)
         results: Values = {("loss", "loss"): total.detach()}
         with torch.no_grad():
+            if optimizer.clip_norm is not None:
+                gradients = clipped(gradients, optimizer.clip_norm)
             for key, gradient in gradients.items():
                 old_slots = tuple(values["optimizer", f"{kind}/{key}"] for kind in optimizer.slots)
                 results["parameter", key], new_slots = optimizer.update(
@@ -81,7 +88,7 @@ def capture_training_step(
                     results["optimizer", f"{kind}/{key}"] = slot
         return results
 
-    return _capture("training_step", subject, inputs, step)
+    return _capture("training_step", subject, inputs, step, draws)
 
 
 def capture_forward(module: nn.Module, *, example_inputs: Sequence[Tensor]) -> Program:
@@ -152,7 +159,9 @@ def _gradients(total: Tensor, parameters: dict[str, Tensor]) -> dict[str, Tensor
     }
 
 
-def _capture(kind: Kind, subject: _Subject, slots: list[Slot], step: _Step) -> Program:
+def _capture(
+    kind: Kind, subject: _Subject, slots: list[Slot], step: _Step, draws: Draws | None = None
+) -> Program:
     for slot in slots:
         _check_dtype(slot)
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -169,13 +178,12 @@ def _capture(kind: Kind, subject: _Subject, slots: list[Slot], step: _Step) -> P
         return list(results.values())
 
     with _quiet_tracing(), subject.location.blamed():
-        recorded = make_fx(flat_step, decomposition_table=early_table(), record_stack_traces=True)(*fakes)
+        table = early_table() | (draws.table() if draws else {})
+        recorded = make_fx(flat_step, decomposition_table=table, record_stack_traces=True)(*fakes)
         replay = torch.func.functionalize(torch.fx.Interpreter(recorded).run)
         with torch.no_grad():
             pure = make_fx(replay, decomposition_table=core_table())(*(fake.detach() for fake in fakes))
-    program = lower(pure, kind=kind, slots=slots, returned=returned)
-    program_validate(program)
-    return program
+    return lower(pure, kind=kind, slots=slots, returned=returned)
 
 
 def _check_dtype(slot: Slot) -> None:

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from threading import Lock
 from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -143,6 +144,7 @@ class Expr:
 
 
 _interned: Final[WeakValueDictionary[tuple[Any, ...], Expr]] = WeakValueDictionary()
+_interning: Final = Lock()
 _ANY: Final = (INT_LOW, INT_HIGH)
 
 
@@ -154,7 +156,10 @@ def intern(
     key = (op, dtype, tuple(map(id, args)), repr(value) if op == "const" else value, bounds)
     found = _interned.get(key)
     if found is None:
-        found = _interned[key] = Expr(op, dtype, args, value, bounds)
+        with _interning:  # programs may be compiled in several threads
+            found = _interned.get(key)
+            if found is None:
+                found = _interned[key] = Expr(op, dtype, args, value, bounds)
     return found
 
 

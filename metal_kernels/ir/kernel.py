@@ -16,6 +16,11 @@ Access: TypeAlias = Literal["read", "write", "read_write"]
 GROUP_NAMES: Final = ("group_x", "group_y", "group_z")
 LANE_NAME: Final = "lane"
 
+UNIFORMS: Final[dict[str, Scalar]] = {
+    "lr": "f32", "step": "f32", "step_index": "i32", "seed_low": "u32", "seed_high": "u32",
+}  # fmt: skip
+"""The record of per-step numbers, in order, four bytes each."""
+
 
 @dataclass(frozen=True)
 class Buffer:

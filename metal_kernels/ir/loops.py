@@ -11,10 +11,17 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from metal_kernels.ir.expr import Expr, Tensor, flatten, index_var, reads
+from metal_kernels.ir.scalars import FLOAT_MAX, Scalar
 
 Combine: TypeAlias = Literal["sum", "max", "min", "prod"]
 
 COMBINE_OPS: Final[dict[Combine, str]] = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
+
+
+def neutral(combine: Combine, dtype: Scalar) -> float:
+    """What combining leaves unchanged."""
+    largest = FLOAT_MAX if dtype == "f32" else 2**31 - 1
+    return {"sum": 0, "prod": 1, "max": -largest, "min": largest}[combine]
 
 
 @dataclass(frozen=True)

@@ -55,11 +55,14 @@ class Call:
     def number(self, name: str) -> float:
         return float(self[name])
 
+    def referred(self, ref: Ref) -> Source:
+        return Source(self._tensors[ref.ref])
+
     def source(self, name: str) -> Source:
-        return self._source(self[name])
+        return self.referred(self[name])
 
     def sources(self, name: str) -> list[Source]:
-        return [self._source(ref) for ref in self[name]]
+        return [self.referred(ref) for ref in self[name]]
 
     def optional(self, name: str) -> Source | None:
         return None if self[name] is None else self.source(name)
@@ -124,9 +127,6 @@ class Call:
     def _define(self, definition: Definition) -> Source:
         self._definitions.append(definition)
         return Source(definition.tensor)
-
-    def _source(self, ref: Ref) -> Source:
-        return Source(self._tensors[ref.ref])
 
     def _declared(self, value: Value) -> Tensor:
         tensor = self._tensors[value.name] = tensor_of(value)

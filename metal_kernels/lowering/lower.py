@@ -7,9 +7,10 @@ row `i` of the batch. Its loss is kept under the number of the step. So nothing 
 from typing import Final
 
 from metal_kernels.errors import UncompiledOp
-from metal_kernels.ir.expr import Expr, Tensor, apply, const, read, uniform
+from metal_kernels.ir.expr import Expr, Tensor, apply, cast, const, read, uniform
+from metal_kernels.ir.kernel import UNIFORMS
 from metal_kernels.ir.loops import Definition, LoopProgram, Map, axes_of
-from metal_kernels.lowering import layout, pointwise, pooling, products, reductions
+from metal_kernels.lowering import layout, pointwise, pooling, products, random, reductions, scatter
 from metal_kernels.lowering.context import Call, Rule, tensor_of
 from metal_kernels.program.graph import STATE_ROLES, Input, Program
 
@@ -19,6 +20,8 @@ RULES: Final[dict[str, Rule]] = {
     **reductions.RULES,
     **products.RULES,
     **pooling.RULES,
+    **random.RULES,
+    **scatter.RULES,
 }
 
 STEP_INDEX: Final = "step_index"
@@ -39,7 +42,7 @@ def lower(program: Program) -> LoopProgram:
     for entry in program.graph.inputs:
         tensor = tensors[entry.value.name] = tensor_of(entry.value)
         if entry.role == "scalar":
-            definitions.append(Map(tensor, (), uniform(entry.key, "f32")))
+            definitions.append(Map(tensor, (), cast(uniform(entry.key, UNIFORMS[entry.key]), tensor.dtype)))
         elif entry.role in STATE_ROLES or program.kind == "forward":
             inputs[tensor.name] = tensor
         else:

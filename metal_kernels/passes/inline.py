@@ -28,6 +28,14 @@ REPEATED_WORK: Final = 4
 """How much arithmetic may be added to each element of the producer by computing it more than once."""
 
 
+FEW_LOOKUPS: Final = 4
+"""More reads than these to find a place, as in a search, are not done again for every user's element."""
+
+POSITION_WORK: Final = 64
+"""What follows from an element's place alone is computed where it is needed, up to this much arithmetic. A random
+number takes more."""
+
+
 MOST_SOURCES: Final = 6
 """A kernel binds few buffers: a definition that would read more tensors leaves some of its operands in memory."""
 
@@ -101,6 +109,9 @@ def _expanded(
     return replace(definition, body=expand(definition.body))
 
 
+_DATA: Final = frozenset({"f32", "u32"})
+
+
 @dataclass(frozen=True)
 class _Work:
     """What one element costs: arithmetic on data (not on indices), and elements read.
@@ -118,14 +129,14 @@ class _Work:
         all_reads = set(reads(body))
         lookups = {inner for node in all_reads for inner in reads(*node.args)}
         for node in nodes(body):
-            if node.op in SCALAR_OPS and node.op != "where" and "f32" in (arg.dtype for arg in node.args):
+            if node.op in SCALAR_OPS and node.op != "where" and _DATA & {arg.dtype for arg in node.args}:
                 arithmetic += SCALAR_OPS[node.op].cost
         return cls(arithmetic, len(all_reads - lookups), len(lookups))
 
 
 def _is_taken_in(definition: Map, users: list[Definition]) -> bool:
     work = _Work.of(definition.body)
-    if not work.reads:
+    if not work.reads and work.arithmetic <= POSITION_WORK:
         return True  # A constant, a position, or a number of the step.
     if any(isinstance(user, Contract) for user in users):
         # An operand is read once for each tile of the result.
@@ -135,12 +146,14 @@ def _is_taken_in(definition: Map, users: list[Definition]) -> bool:
             and not work.lookups
             and not _is_activation(definition.body)
         )
-    if work.arithmetic <= CHEAP_WORK and work.reads <= 1:
+    if work.arithmetic <= CHEAP_WORK and work.reads <= 1 and work.lookups <= FEW_LOOKUPS:
         return True
     if len(users) != 1:
         return False
     repeats = _domain_size(users[0]) / max(prod(extents_of(definition)), 1)
-    return repeats <= 1 or work.arithmetic * (repeats - 1) <= REPEATED_WORK
+    if repeats <= 1 or work.lookups > FEW_LOOKUPS:
+        return repeats <= 1
+    return work.arithmetic * (repeats - 1) <= REPEATED_WORK
 
 
 def _is_activation(body: Expr) -> bool:

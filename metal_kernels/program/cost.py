@@ -14,6 +14,7 @@ from metal_kernels.program.graph import Node, Program, Ref, Value
 from metal_kernels.program.ops import OPS
 
 _SOFTMAX_FLOPS_PER_ELEMENT = 5  # maximum, subtract, exponential, sum, divide
+_RANDOM_FLOPS_PER_ELEMENT = 100  # ten rounds of Philox by 16-bit halves give four numbers
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ def _flops(node: Node, values: Mapping[str, Value]) -> int:
             return _written(node).elements
         case "softmax":
             return _SOFTMAX_FLOPS_PER_ELEMENT * _written(node).elements
+        case "random":
+            return _RANDOM_FLOPS_PER_ELEMENT * _written(node).elements
         case "reduction":
             return max(values[name].elements for name in node.refs())
         case "matmul":
@@ -82,7 +85,7 @@ def _bytes(node: Node, values: Mapping[str, Value]) -> int:
     match OPS[node.op].cost_rule:
         case "view":
             return 0
-        case "fill":
+        case "fill" | "random":
             return written_bytes
         case "move":
             return 2 * written_bytes  # only what is picked is read, not the whole table

@@ -56,7 +56,7 @@ class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value given to each run. `key` is the state's name, `input0`, ..., `target`, `lr` or `step`."""
+    """A value given to each run. `key` is the state's name, `input0`, ..., `target`, or a scalar's key."""
 
     role: InputRole
     key: str

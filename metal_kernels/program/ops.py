@@ -6,6 +6,7 @@ takes, and of which types, comes from torch's schema for it, less the arguments 
 lives.
 
 All operations are pure functions of static shapes. `aten.view.default` means reshape: values have no strides.
+One operation is our own: `nightshift.random_uniform.default` (see `random.py`) draws random numbers from a counter.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -14,10 +15,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 import torch
 
+from metal_kernels.program import random as _random  # noqa: F401  # defines our own operation
 from metal_kernels.program.graph import TORCH_DTYPES, Argument, Ref
 
 CostRule: TypeAlias = Literal[
-    "view", "fill", "move", "pointwise", "reduction", "softmax", "matmul", "convolution"
+    "view", "fill", "move", "pointwise", "random", "reduction", "softmax", "matmul", "convolution"
 ]
 ArgumentKind: TypeAlias = Literal[
     "tensor", "tensors", "int", "ints", "bools", "number", "bool", "text", "dtype"
@@ -63,11 +65,12 @@ _COST_RULES: Final[dict[CostRule, str]] = {
         eq.Scalar eq.Tensor ne.Scalar ne.Tensor lt.Scalar lt.Tensor le.Scalar le.Tensor gt.Scalar gt.Tensor
         ge.Scalar ge.Tensor logical_and.default logical_or.default logical_not.default logical_xor.default
         bitwise_and.Tensor bitwise_or.Tensor bitwise_not.default isnan.default isinf.default
-        fmod.Scalar remainder.Scalar
+        fmod.Scalar fmod.Tensor remainder.Scalar remainder.Tensor div.Tensor_mode
     """,
+    "random": "nightshift.random_uniform.default",
     "reduction": """
         sum.dim_IntList mean.dim amax.default amin.default prod.dim_int any.dim argmax.default argmin.default
-        var.correction var_mean.correction cumsum.default max.dim min.dim
+        var.correction var_mean.correction cumsum.default cumprod.default max.dim min.dim
         scatter_add.default index_put.default embedding_dense_backward.default
         max_pool2d_with_indices.default max_pool2d_with_indices_backward.default
         avg_pool2d.default avg_pool2d_backward.default
@@ -131,11 +134,12 @@ class Op:
 
 
 def _row(name: str, cost_rule: CostRule) -> Op:
-    packet, overload_name = name.split(".")
-    overload: torch._ops.OpOverload = getattr(getattr(torch.ops.aten, packet), overload_name)
+    full_name = name if name.startswith("nightshift.") else f"aten.{name}"
+    namespace, packet, overload_name = full_name.split(".")
+    overload: torch._ops.OpOverload = getattr(getattr(getattr(torch.ops, namespace), packet), overload_name)
     arguments = overload._schema.arguments
     return Op(
-        name=f"aten.{name}",
+        name=full_name,
         call=torch.ops.aten.reshape.default if name == "view.default" else overload,
         parameters=tuple(_parameter(argument) for argument in arguments if argument.name not in _PLACEMENT),
         makes_tensor_on_device=any(argument.name == "device" for argument in arguments),

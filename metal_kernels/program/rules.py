@@ -94,6 +94,15 @@ def _remainder(node: Node, values: Values, makers: Makers) -> str | None:
     return "division by zero" if node.args["other"] == 0 else None
 
 
+def _random_uniform(node: Node, values: Values, makers: Makers) -> str | None:
+    wanted = {"seed_low": "int32", "seed_high": "int32", "step": "float32"}
+    for name, dtype in wanted.items():
+        value = _value(node.args[name], values)
+        if value.shape or value.dtype != dtype:
+            return f"{name} is one {dtype}"
+    return None if 0 <= cast(int, node.args["stream"]) < 2**31 else "the stream lies in 0 <= stream < 2^31"
+
+
 RULES: Final[Mapping[str, Rule]] = {
     "aten.convolution.default": _convolution,
     "aten.convolution_backward.default": _convolution_backward,
@@ -101,6 +110,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "aten.max_pool2d_with_indices_backward.default": _pooling_backward,
     "aten._softmax.default": _softmax,
     "aten._log_softmax.default": _softmax,
+    "nightshift.random_uniform.default": _random_uniform,
     "aten.fmod.Scalar": _remainder,
     "aten.remainder.Scalar": _remainder,
 }

@@ -27,6 +27,7 @@ from metal_kernels.program.graph import (
     STATE_ROLES,
     TORCH_DTYPES,
     Argument,
+    DType,
     Graph,
     Node,
     Program,
@@ -36,7 +37,14 @@ from metal_kernels.program.graph import (
 from metal_kernels.program.ops import OPS, Op
 from metal_kernels.program.rules import broken_rule
 
-SCALARS: Final = ("lr", "step")
+SCALARS: Final[dict[str, DType]] = {
+    "lr": "float32",
+    "step": "float32",
+    "seed_low": "int32",
+    "seed_high": "int32",
+}
+"""The numbers of a step; the seed is the shard's, as two words of 32 bits."""
+
 MAX_EXACT_INTEGER: Final = 2**53 - 1
 """The largest integer that every JSON reader keeps exact."""
 
@@ -256,8 +264,11 @@ def _check_roles(graph: Graph, known: _Scope) -> None:
             )
         if entry.role == "target" and entry.key != "target":
             raise BadReference("The target's key is 'target'.", field=entry.key)
-        if entry.role == "scalar" and (entry.key not in SCALARS or entry.value.shape):
-            raise BadReference(f"A scalar's key is one of {', '.join(SCALARS)}.", field=entry.key)
+        if entry.role == "scalar" and (entry.value.shape or entry.value.dtype != SCALARS.get(entry.key)):
+            raise BadReference(
+                f"A scalar is one number with one of the keys {', '.join(SCALARS)}, of the key's dtype.",
+                field=entry.key,
+            )
         state[entry.role, entry.key] = entry.value
     returned: set[tuple[str, str]] = set()
     for output in graph.outputs:

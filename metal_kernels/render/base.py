@@ -8,6 +8,7 @@ from metal_kernels.ir.expr import Expr, nodes
 from metal_kernels.ir.kernel import (
     GROUP_NAMES,
     LANE_NAME,
+    UNIFORMS,
     Assign,
     Barrier,
     Declare,
@@ -22,12 +23,8 @@ from metal_kernels.ir.kernel import (
 from metal_kernels.ir.scalars import Scalar
 from metal_kernels.passes.vectorise import expressions
 
-UNIFORM_FIELDS: Final[tuple[tuple[str, Scalar], ...]] = (
-    ("lr", "f32"),
-    ("step", "f32"),
-    ("step_index", "i32"),
-)
-"""The record of per-step numbers, in order; 16 bytes with its padding."""
+_USUAL_UNIFORMS: Final = 3
+"""Most kernels read none of the record's fields after these, so their text leaves the others out."""
 
 COMMON_OPERATIONS: Final[Mapping[str, str]] = {
     "add": "({0} + {1})", "sub": "({0} - {1})", "mul": "({0} * {1})", "div": "({0} / {1})",
@@ -60,6 +57,13 @@ def render(kernel: Kernel, dialect: Dialect) -> str:
     """The kernel's source, with `kernel.name` as its entry point."""
     lines = [*dialect.head(kernel), *_body(kernel.body, dialect, "  "), "}"]
     return "\n".join(lines) + "\n"
+
+
+def uniform_fields(kernel: Kernel) -> list[tuple[str, Scalar]]:
+    """The fields of the record of per-step numbers as far as the kernel needs them declared."""
+    used = {name for name, _ in kernel.uniforms}
+    fields = list(UNIFORMS.items())
+    return fields if used & {name for name, _ in fields[_USUAL_UNIFORMS:]} else fields[:_USUAL_UNIFORMS]
 
 
 def used_places(kernel: Kernel) -> list[str]:

@@ -4,14 +4,14 @@ from typing import Final
 
 from metal_kernels.ir.kernel import Buffer, Kernel
 from metal_kernels.ir.scalars import Scalar
-from metal_kernels.render.base import COMMON_OPERATIONS, UNIFORM_FIELDS, Dialect, used_places
+from metal_kernels.render.base import COMMON_OPERATIONS, Dialect, uniform_fields, used_places
 
 
 def _head(kernel: Kernel) -> list[str]:
     lines = ["#include <metal_stdlib>", "using namespace metal;"]
     parameters = [_parameter(position, buffer) for position, buffer in enumerate(kernel.buffers)]
     if kernel.uniforms:
-        fields = " ".join(f"{_TYPES[dtype]} {name};" for name, dtype in UNIFORM_FIELDS)
+        fields = " ".join(f"{_TYPES[dtype]} {name};" for name, dtype in uniform_fields(kernel))
         lines.append(f"struct Uniforms {{ {fields} }};")
         parameters.append(f"constant Uniforms& uniforms [[buffer({len(kernel.buffers)})]]")
     parameters += [

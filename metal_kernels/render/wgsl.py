@@ -3,7 +3,7 @@
 from typing import Final
 
 from metal_kernels.ir.kernel import Buffer, Kernel
-from metal_kernels.render.base import COMMON_OPERATIONS, UNIFORM_FIELDS, Dialect, used_places
+from metal_kernels.render.base import COMMON_OPERATIONS, Dialect, uniform_fields, used_places
 
 UNIFORM_GROUP: Final = 1
 """Buffers are bound in group 0; the record of the step in group 1, where one offset moves it from step to step."""
@@ -12,7 +12,7 @@ UNIFORM_GROUP: Final = 1
 def _head(kernel: Kernel) -> list[str]:
     lines = [_binding(position, buffer) for position, buffer in enumerate(kernel.buffers)]
     if kernel.uniforms:
-        fields = ", ".join(f"{name}: {dtype}" for name, dtype in UNIFORM_FIELDS)
+        fields = ", ".join(f"{name}: {dtype}" for name, dtype in uniform_fields(kernel))
         lines.append(f"struct Uniforms {{ {fields} }}")
         lines.append(f"@group({UNIFORM_GROUP}) @binding(0) var<uniform> uniforms: Uniforms;")
     lines += [

@@ -4,6 +4,7 @@ State, the data slice and the order of rows are sent once; all steps of a run ar
 back; losses and state are read at the end.
 """
 
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
@@ -17,6 +18,7 @@ from metal_kernels.compiler.compiled import CompiledProgram
 from metal_kernels.errors import BadFeed
 from metal_kernels.ir.scalars import NUMPY_DTYPES, Scalar
 from metal_kernels.program.graph import TORCH_DTYPES, DType, Program, Value
+from metal_kernels.program.random import seed_halves
 from metal_kernels.runtimes.reference import State, TrainingRun
 
 Array: TypeAlias = NDArray[Any]
@@ -29,6 +31,12 @@ class StepNumbers:
     lr: float
     step: float
     step_index: int
+    seed_low: int = 0
+    seed_high: int = 0
+
+    def record(self) -> bytes:
+        """In the order of `ir.kernel.UNIFORMS`."""
+        return struct.pack("<ffiII", self.lr, self.step, self.step_index, self.seed_low, self.seed_high)
 
 
 class Backend(Protocol):
@@ -69,8 +77,12 @@ class CompiledRuntime:
         order: Sequence[Tensor],
         lr: Callable[[int], float],
         first_step: int = 1,
+        seed: int = 0,
     ) -> TrainingRun:
-        """A step for each entry of `order`, the indices of the rows of `inputs` and `target` that it trains on."""
+        """A step for each entry of `order`, the indices of the rows of `inputs` and `target` that it trains on.
+
+        `seed` (below 2^53) is the shard's; dropout follows from it.
+        """
         data = {"target": target, **{f"input{position}": rows for position, rows in enumerate(inputs)}}
         self._check_order(order, len(target))
         self._write("state", state)
@@ -79,7 +91,10 @@ class CompiledRuntime:
         for position in self._positions("losses"):
             self._backend.reserve(position, len(order))
         self._backend.run(
-            [StepNumbers(lr(first_step + index), first_step + index, index) for index in range(len(order))]
+            [
+                StepNumbers(lr(first_step + index), first_step + index, index, *seed_halves(seed))
+                for index in range(len(order))
+            ]
         )
         losses = self._backend.read(next(iter(self._positions("losses"))), len(order)).view(np.float32)
         return TrainingRun({**state, **self._read_state()}, losses.tolist())

@@ -13,7 +13,7 @@ from metal_kernels.runtimes.compiled import Array, StepNumbers
 
 
 class MetalBackend:
-    """Buffers are int32 tensors on the `mps` device; the record of a step is a tensor of four words."""
+    """Buffers are int32 tensors on the `mps` device; the record of a step is a tensor of words."""
 
     def __init__(self, compiled: CompiledProgram) -> None:
         if not torch.backends.mps.is_available():
@@ -38,9 +38,7 @@ class MetalBackend:
 
     def run(self, steps: Sequence[StepNumbers]) -> None:
         for numbers in steps:
-            record = np.array([numbers.lr, numbers.step, 0, 0], np.float32).view(np.int32)
-            record[2] = numbers.step_index
-            uniforms = torch.from_numpy(record).to("mps")
+            uniforms = torch.from_numpy(np.frombuffer(numbers.record(), np.int32).copy()).to("mps")
             for dispatch in self._compiled.dispatches:
                 self._dispatch(dispatch.kernel, dispatch.buffers, uniforms)
             for source, target in self._compiled.copies:

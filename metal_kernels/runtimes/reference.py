@@ -12,6 +12,7 @@ from metal_kernels.errors import BadFeed, RuntimeFailure, first_line
 from metal_kernels.program.graph import STATE_ROLES, TORCH_DTYPES, Graph, Input, Node, Program, Ref, Value
 from metal_kernels.program.memory import last_uses
 from metal_kernels.program.ops import OPS
+from metal_kernels.program.random import SEEDS, seed_halves
 
 State: TypeAlias = dict[str, Tensor]
 
@@ -56,12 +57,23 @@ class ReferenceRuntime:
         )
 
     def step(
-        self, state: Mapping[str, Tensor], *, inputs: Sequence[Tensor], target: Tensor, lr: float, step: int
+        self,
+        state: Mapping[str, Tensor],
+        *,
+        inputs: Sequence[Tensor],
+        target: Tensor,
+        lr: float,
+        step: int,
+        seed: int = 0,
     ) -> tuple[State, Tensor]:
-        """One training step: the new state and the loss, a scalar tensor. `step` is 1 for the first."""
+        """One training step: the new state and the loss, a scalar tensor.
+
+        `step` is 1 for the first; `seed` (below 2^53) is the shard's, and dropout follows from it.
+        """
         scalars = {
             "lr": torch.tensor(lr, dtype=torch.float32),
             "step": torch.tensor(step, dtype=torch.float32),
+            **dict(zip(SEEDS, (_signed(half) for half in seed_halves(seed)), strict=True)),
         }
         feeds = [(entry, scalars[entry.key]) for entry in self._program.inputs("scalar")]
         feeds += [(entry, target) for entry in self._program.inputs("target")]
@@ -75,13 +87,14 @@ class ReferenceRuntime:
         *,
         lr: Callable[[int], float],
         first_step: int = 1,
+        seed: int = 0,
     ) -> TrainingRun:
         """A step for each batch; `lr` gives the learning rate of a step. Losses are read once, at the end."""
         current = dict(state)
         losses: list[Tensor] = []
         for step, batch in enumerate(batches, start=first_step):
             current, loss = self.step(
-                current, inputs=batch.inputs, target=batch.target, lr=lr(step), step=step
+                current, inputs=batch.inputs, target=batch.target, lr=lr(step), step=step, seed=seed
             )
             losses.append(loss)
         return TrainingRun(current, torch.stack(losses).tolist() if losses else [])
@@ -201,6 +214,11 @@ def _getter(argument: Any, slot_of: Mapping[str, int]) -> _Getter:
         return itemgetter(slot_of[argument.ref])
     slots = [slot_of[item.ref] if item is not None else None for item in argument]
     return lambda values: [None if slot is None else values[slot] for slot in slots]
+
+
+def _signed(word: int) -> Tensor:
+    """A word of 32 bits as a program holds it."""
+    return torch.tensor(word - 2**32 if word >= 2**31 else word, dtype=torch.int32)
 
 
 def _zeros(value: Value) -> Tensor:

@@ -4,7 +4,6 @@ Pipelines and bind groups are made once for a program. The per-step numbers of a
 record for each; a dispatch picks its record by an offset, so nothing is written between steps.
 """
 
-import struct
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -157,9 +156,7 @@ class WgpuBackend:
             self._uniform_group = self._device.create_bind_group(
                 layout=self._uniform_layout, entries=[{"binding": 0, "resource": binding}]
             )
-        records = b"".join(
-            struct.pack("<ffi", one.lr, one.step, one.step_index).ljust(_RECORD_BYTES, b"\0") for one in steps
-        )
+        records = b"".join(one.record().ljust(_RECORD_BYTES, b"\0") for one in steps)
         self._device.queue.write_buffer(self._uniforms, 0, records)
 
     def _bind(self, kernel: int, buffers: Sequence[int]) -> Any:

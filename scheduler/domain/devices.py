@@ -3,7 +3,7 @@
 from dataclasses import replace
 from uuid import UUID
 
-from scheduler.domain import leases
+from scheduler.domain import leases, spells
 from scheduler.domain.events import (
     BlockReason,
     DeviceBlocked,
@@ -24,16 +24,18 @@ def on_connected(turn: Turn, event: DeviceConnected) -> None:
     known = turn.state.devices.get(event.device_id)
     if known is not None and known.session_id != event.session_id:
         turn.close_session(known.session_id, "superseded")
-    turn.state.devices[event.device_id] = DeviceState(
+    device = DeviceState(
         id=event.device_id,
         session_id=event.session_id,
         owner_id=event.owner_id,
         device_class=event.device_class,
         speed_factor=event.speed_factor,
         memory_bytes=event.memory_bytes,
+        max_buffer_bytes=event.max_buffer_bytes,
         blocked=event.blocked,
         cached=frozenset(event.cached),
     )
+    spells.put_device(turn, device)
     if event.blocked is not None:
         _take_back(turn, event.device_id, event.blocked)
     for lease in turn.state.live_on(event.device_id):
@@ -51,7 +53,7 @@ def _resume(turn: Turn, event: DeviceConnected, lease: LeaseState | None, lease_
     elif lease.phase in UNDER_WAY:
         leases.confirm(turn, lease)
     elif lease.phase is LeasePhase.ACCEPTED:
-        turn.send_ack(lease.device_id, lease.id, refusal=None, charge_microusd=lease.charge_microusd)
+        turn.send_ack(lease.device_id, lease.id, refusal=None, earned_microusd=lease.earned_microusd)
     elif lease.phase is LeasePhase.REFUSED:
         turn.send_ack(lease.device_id, lease.id, refusal=lease.reason)
     elif _can_be_revived(turn, lease, event.blocked):
@@ -72,7 +74,7 @@ def on_disconnected(turn: Turn, event: DeviceDisconnected) -> None:
     device = turn.state.devices.get(event.device_id)
     if device is None or device.session_id != event.session_id:
         return
-    del turn.state.devices[device.id]
+    spells.drop_device(turn, device)
     for lease in turn.state.live_on(device.id):
         if lease.phase in UNDER_WAY:
             turn.state.resume_by[lease.id] = ResumeBy(turn.now + RESUME_GRACE, blamed=True)
@@ -80,8 +82,9 @@ def on_disconnected(turn: Turn, event: DeviceDisconnected) -> None:
 
 def forget(turn: Turn, device_id: UUID) -> None:
     """A device does not answer: nothing more for it, unless its socket still lives and says so."""
-    device = turn.state.devices.pop(device_id, None)
+    device = turn.state.devices.get(device_id)
     if device is not None:
+        spells.drop_device(turn, device)
         turn.ask_to_announce(device.session_id)
 
 
@@ -125,7 +128,7 @@ def on_ready(turn: Turn, event: DeviceReady) -> None:
 def _block(turn: Turn, device_id: UUID, blocked: BlockReason | None) -> None:
     device = turn.state.devices.get(device_id)
     if device is not None:
-        turn.state.devices[device.id] = replace(device, blocked=blocked)
+        spells.put_device(turn, replace(device, blocked=blocked))
     if blocked is not None:
         _take_back(turn, device_id, blocked)
 

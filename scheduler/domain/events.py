@@ -43,7 +43,8 @@ class DeviceConnected:
     owner_id: int
     device_class: str
     speed_factor: float
-    memory_bytes: int
+    memory_bytes: int  # 0: unknown, as below
+    max_buffer_bytes: int  # the largest single GPU buffer
     blocked: BlockReason | None
     resumed: tuple[UUID, ...] = ()
     cached: tuple[str, ...] = ()  # SHA-256 of data slices it holds, for placement
@@ -137,6 +138,18 @@ class RunCancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class RunPaused:
+    """A run is to get no new lease until it is resumed; what is leased goes on, and is paid."""
+
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class RoundAggregated:
     """The outer step of a round is done: the next parameters and their metrics on the validation split."""
 
@@ -173,5 +186,5 @@ DeviceEvent = (
     | ResultReported
 )
 # What services and tasks tell through the inbox.
-InboxEvent = ResultChecked | RunAdded | RunCancelled | RoundAggregated | RoundFailed
+InboxEvent = ResultChecked | RunAdded | RunCancelled | RunPaused | RunResumed | RoundAggregated | RoundFailed
 Event = DeviceEvent | InboxEvent | DeviceChanged | DeviceRemoved | Tick

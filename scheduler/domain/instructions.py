@@ -27,12 +27,12 @@ class SendRevoke:
 
 @dataclass(frozen=True, slots=True)
 class SendAck:
-    """Tell a device what became of its result. `refusal` is None when accepted."""
+    """Tell a device what became of its result, and what its owner earns by it. `refusal` is None when accepted."""
 
     session_id: str
     lease_id: UUID
     refusal: str | None
-    charge_microusd: int
+    earned_microusd: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ def grant(turn: Turn, run: RunState, shard: ShardState, device: DeviceState) -> 
             deadline_at=turn.now + time,
             expected_gpu_us=expected_us,
             rate_microusd=run.spec.rates[device.device_class],
+            fee_basis_points=run.spec.fee_basis_points,
             max_charge_microusd=budget.max_charge_microusd(
                 run.spec, device.device_class, device.speed_factor
             ),

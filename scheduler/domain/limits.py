@@ -10,6 +10,8 @@ TRANSFER_BYTES_PER_SECOND = 500_000
 # A device may come back to its lease: after a lost socket, or after the server itself was away.
 RESUME_GRACE = timedelta(seconds=20)
 RESTART_GRACE = timedelta(seconds=60)
+# What is shorter than this is no spell of its own in the record of a device.
+SPELL_MIN = timedelta(seconds=60)
 # A round whose deadline passed while the server was away waits so long for results that could not get in.
 RESTART_ROUND_GRACE = timedelta(seconds=15)
 

@@ -25,6 +25,8 @@ _HANDLERS: dict[type[events.Event], Callable[[Turn, Any], None]] = {
     events.ResultChecked: reports.on_checked,
     events.RunAdded: rounds.on_run_added,
     events.RunCancelled: runs.on_cancelled,
+    events.RunPaused: runs.on_paused,
+    events.RunResumed: runs.on_resumed,
     events.RoundAggregated: rounds.on_aggregated,
     events.RoundFailed: rounds.on_failed,
     events.Tick: timers.on_tick,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from scheduler.domain import budget, leases, standing
 from scheduler.domain.state import DeviceState, LeaseState, RunState, ShardState, State
-from scheduler.domain.transitions import RoundPhase, ShardPhase
+from scheduler.domain.transitions import RoundPhase, RunPhase, ShardPhase
 from scheduler.domain.turn import Turn
 
 
@@ -44,10 +44,13 @@ def place_shards(turn: Turn) -> None:
 
 
 def pending_shards(state: State) -> dict[UUID, list[ShardState]]:
-    """Shards that a free device could take, by run: those that wait, in their order, then those in doubt."""
+    """Shards that a free device could take, by run: those that wait, in their order, then those in doubt.
+
+    A run that is paused has none to give.
+    """
     waiting = {}
     for run_id, round_id in state.current_round.items():
-        if state.rounds[round_id].phase is RoundPhase.OPEN:
+        if state.rounds[round_id].phase is RoundPhase.OPEN and state.runs[run_id].phase is RunPhase.ACTIVE:
             shards = state.shards_in(round_id)
             pending = [shard for shard in shards if shard.phase is ShardPhase.PENDING]
             pending += [shard for shard in shards if is_in_doubt(state, shard)]
@@ -78,12 +81,21 @@ def is_free(turn: Turn, device: DeviceState) -> bool:
 
 
 def fits(state: State, run: RunState, device: DeviceState) -> bool:
-    """Whether a run's work can be done on a device: its class has a price, its memory (if known) is enough."""
+    """Whether a run's work can be done on a device: its class has a price, it is large enough as far as is known."""
     return (
         budget.is_priced(run.spec, device)
-        and (device.memory_bytes == 0 or device.memory_bytes >= run.spec.memory_bytes)
+        and has_memory(run, device)
+        and has_buffer(run, device)
         and (device.id, run.id) not in state.too_big
     )
+
+
+def has_memory(run: RunState, device: DeviceState) -> bool:
+    return device.memory_bytes == 0 or device.memory_bytes >= run.spec.memory_bytes
+
+
+def has_buffer(run: RunState, device: DeviceState) -> bool:
+    return device.max_buffer_bytes == 0 or device.max_buffer_bytes >= run.spec.largest_buffer_bytes
 
 
 def affords(state: State, run: RunState, device: DeviceState) -> bool:

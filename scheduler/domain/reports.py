@@ -45,7 +45,7 @@ def on_reported(turn: Turn, event: ResultReported) -> None:
     elif lease.phase in UNDER_WAY or leases.is_wanted_back(turn, lease):
         leases.report(turn, lease, event)
     elif lease.phase is LeasePhase.ACCEPTED:
-        turn.send_ack(lease.device_id, lease.id, refusal=None, charge_microusd=lease.charge_microusd)
+        turn.send_ack(lease.device_id, lease.id, refusal=None, earned_microusd=lease.earned_microusd)
     elif lease.phase is not LeasePhase.REPORTED:
         turn.send_ack(
             lease.device_id, lease.id, refusal=lease.reason if lease.phase is LeasePhase.REFUSED else LATE
@@ -90,6 +90,6 @@ def _accept(turn: Turn, lease: LeaseState, delta_norm: float) -> None:
     for other in turn.state.leases_on(lease.shard_id):
         if other.live:
             leases.revoke(turn, other, "superseded")
-    turn.send_ack(lease.device_id, lease.id, refusal=None, charge_microusd=charge_microusd)
+    turn.send_ack(lease.device_id, lease.id, refusal=None, earned_microusd=lease.earned_microusd)
     standing.praise(turn, lease)
     rounds.on_shard_done(turn, turn.state.rounds[lease.round_id])

@@ -12,7 +12,7 @@ from scheduler.domain.turn import BlobRelease, RoundClosed, Turn, run_holder
 
 def on_run_added(turn: Turn, event: RunAdded) -> None:
     run = turn.state.runs.get(event.run_id)
-    if run is not None and run.phase is RunPhase.ACTIVE and run.id not in turn.state.current_round:
+    if run is not None and run.open and run.id not in turn.state.current_round:
         open_round(turn, run, index=0)
 
 
@@ -138,6 +138,8 @@ def on_failed(turn: Turn, event: RoundFailed) -> None:
 def end_if_used_up(turn: Turn, run: RunState) -> None:
     """End a run whose money is used up, keeping what it has learnt: a round in part is aggregated first."""
     round_id = turn.state.current_round.get(run.id)
+    if run.phase is RunPhase.PAUSED:  # its money waits with it
+        return
     if round_id is None or turn.state.live_in(run.id) or not budget.is_used_up(turn.state, run):
         return
     round_ = turn.state.rounds[round_id]

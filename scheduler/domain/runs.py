@@ -3,7 +3,7 @@
 from accounts.domain.device_classes import DEVICE_CLASSES
 from scheduler.domain import leases
 from scheduler.domain.budget import is_priced
-from scheduler.domain.events import BLAMED, RunCancelled
+from scheduler.domain.events import BLAMED, RunCancelled, RunPaused, RunResumed
 from scheduler.domain.limits import SHARD_FAILURE_DEVICES, SHARD_FAILURES
 from scheduler.domain.state import LeaseState, RoundState, RunState
 from scheduler.domain.transitions import LeasePhase, RoundPhase, RunPhase, ShardPhase
@@ -15,8 +15,21 @@ EXPIRED_STALLED, EXPIRED_SLOW, EXPIRED_LOST = "stalled", "slow", "lost"
 
 def on_cancelled(turn: Turn, event: RunCancelled) -> None:
     run = turn.state.runs.get(event.run_id)
-    if run is not None and run.phase is RunPhase.ACTIVE:
+    if run is not None and run.open:
         end(turn, run, RunPhase.CANCELLED, because="cancelled", message="The buyer cancelled it.")
+
+
+def on_paused(turn: Turn, event: RunPaused) -> None:
+    """No new lease from now on. Devices that have one finish it: their work is paid from what is set aside."""
+    run = turn.state.runs.get(event.run_id)
+    if run is not None and run.phase is RunPhase.ACTIVE:
+        turn.change(run, phase=RunPhase.PAUSED, waiting="")
+
+
+def on_resumed(turn: Turn, event: RunResumed) -> None:
+    run = turn.state.runs.get(event.run_id)
+    if run is not None and run.phase is RunPhase.PAUSED:
+        turn.change(run, phase=RunPhase.ACTIVE)
 
 
 def end(turn: Turn, run: RunState, phase: RunPhase, *, because: str, message: str) -> None:
@@ -55,7 +68,7 @@ def end_if_shard_keeps_failing(turn: Turn, lease: LeaseState) -> None:
     One owner's devices may all lie, so their word is not enough while a device of somebody else's is there to ask.
     """
     run = turn.state.runs.get(lease.run_id)
-    if run is None or run.phase is not RunPhase.ACTIVE:
+    if run is None or not run.open:
         return
     failures = [other for other in turn.state.leases_on(lease.shard_id) if _is_failure(other)]
     devices = {failure.device_id for failure in failures}

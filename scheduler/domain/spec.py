@@ -43,7 +43,9 @@ class RunSpec:
     step_dispatches: int
     memory_bytes: int
     rates: Mapping[str, int]
+    fee_basis_points: int
     budget_microusd: int
+    largest_buffer_bytes: int = 0  # 0: unknown
     schedule: str = "constant"
     # DiLoCo's 0.7 and 0.9 suit its hundreds of rounds. Over some tens, as here, less momentum ends closer to training
     # alone; above 1.3 or so, learning rate x (1 + momentum) overshoots in the first rounds.

@@ -11,11 +11,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from common.money import fee_microusd
 from scheduler.domain.events import BlockReason
 from scheduler.domain.fairness import Fairness
 from scheduler.domain.limits import STORY_LENGTH
 from scheduler.domain.spec import DataSlice, RunSpec
-from scheduler.domain.transitions import LIVE, LeasePhase, RoundPhase, RunPhase, ShardPhase
+from scheduler.domain.transitions import LIVE, OPEN_RUN, LeasePhase, RoundPhase, RunPhase, ShardPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,16 @@ class RunState:
     epoch: int = 0  # how many times `pending_slices` has been filled
     pending_slices: tuple[int, ...] = ()
     waiting: str = ""
+    waiting_bytes: int = 0  # the most that a connected device has of what every one has too little of
 
     @property
     def id(self) -> UUID:
         return self.spec.id
+
+    @property
+    def open(self) -> bool:
+        """Whether it has not ended; one that is paused has not."""
+        return self.phase in OPEN_RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,7 @@ class LeaseState:
     deadline_at: datetime
     expected_gpu_us: int
     rate_microusd: int
+    fee_basis_points: int
     max_charge_microusd: int
     phase: LeasePhase = LeasePhase.GRANTED
     reason: str = ""
@@ -97,6 +105,13 @@ class LeaseState:
     def live(self) -> bool:
         return self.phase in LIVE
 
+    @property
+    def earned_microusd(self) -> int:
+        """What an accepted result brings its owner."""
+        return self.charge_microusd - fee_microusd(
+            amount_microusd=self.charge_microusd, fee_basis_points=self.fee_basis_points
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StandingState:
@@ -104,6 +119,17 @@ class StandingState:
     failures_in_a_row: int = 0
     benched_until: datetime | None = None
     pace: float = 1.0  # turnaround over expected time, learnt
+
+
+@dataclass(frozen=True, slots=True)
+class SpellState:
+    """A device was connected, and `blocked` kept it from work (None: nothing did); `scheduler.domain.spells`."""
+
+    id: UUID
+    device_id: UUID
+    blocked: BlockReason | None
+    began_at: datetime
+    ended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +142,7 @@ class DeviceState:
     device_class: str
     speed_factor: float
     memory_bytes: int  # 0: unknown
+    max_buffer_bytes: int  # 0: unknown
     blocked: BlockReason | None
     cached: frozenset[str]
     leaving: bool = False  # it has said that it shuts down
@@ -171,9 +198,13 @@ class State:
     leases: dict[UUID, LeaseState] = field(default_factory=dict)
     standings: dict[UUID, StandingState] = field(default_factory=dict)
 
+    spells: dict[UUID, SpellState] = field(default_factory=dict)  # the open one of each device
+
     # Known to this process only; after a restart devices announce themselves and everything open is asked
     # anew.
     devices: dict[UUID, DeviceState] = field(default_factory=dict)
+    ended_spells: dict[UUID, SpellState] = field(default_factory=dict)  # of late, by device
+    unheard_since: datetime | None = None  # after a restart, until devices have had time to come back
     asked: dict[UUID, Asked] = field(default_factory=dict)
     resume_by: dict[UUID, ResumeBy] = field(default_factory=dict)
     moved_at: dict[UUID, datetime] = field(default_factory=dict)  # when a lease last made a step
@@ -267,7 +298,7 @@ class State:
         self.past.clear()
         for round_ in [r for r in self.rounds.values() if r.phase is RoundPhase.CLOSED]:
             self._forget_round(round_)
-        for run in [r for r in self.runs.values() if r.phase is not RunPhase.ACTIVE]:
+        for run in [r for r in self.runs.values() if not r.open]:
             del self.runs[run.id]
             self.stories.pop(run.id, None)
             self.too_big = {pair for pair in self.too_big if pair[1] != run.id}
@@ -292,4 +323,5 @@ class State:
             "shards": self.shards,
             "leases": self.leases,
             "standings": self.standings,
+            "spells": self.spells,
         }

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from scheduler.domain import devices, leases, rounds, runs, standing
+from scheduler.domain import devices, leases, rounds, runs, spells, standing
 from scheduler.domain.events import RoundFailed, Tick
 from scheduler.domain.limits import (
     MAX_ASKS,
@@ -19,6 +19,8 @@ from scheduler.domain.turn import Turn
 
 
 def on_tick(turn: Turn, event: Tick) -> None:
+    spells.end_unheard(turn)
+    spells.forget_ended(turn)
     for run_id in list(turn.state.runs):
         for lease in turn.state.live_in(run_id):
             if turn.state.leases[lease.id].live:  # an earlier one may have ended the run
@@ -33,6 +35,7 @@ def recover(turn: Turn) -> None:
 
     That the server was away is no device's fault, so deadlines move and nobody is blamed.
     """
+    turn.state.unheard_since = turn.now
     for lease in [lease for lease in turn.state.leases.values() if lease.live]:
         if lease.phase is LeasePhase.REPORTED:
             turn.ask_check(lease)

@@ -9,6 +9,7 @@ from scheduler.errors import InvalidTransition
 
 class RunPhase(StrEnum):
     ACTIVE = "active"
+    PAUSED = "paused"
     FINISHED = "finished"
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -40,8 +41,11 @@ class LeasePhase(StrEnum):
 
 Phase = TypeVar("Phase", RunPhase, RoundPhase, ShardPhase, LeasePhase)
 
+_RUN_ENDS = frozenset({RunPhase.FINISHED, RunPhase.CANCELLED, RunPhase.FAILED})
 RUN: dict[RunPhase, frozenset[RunPhase]] = {
-    RunPhase.ACTIVE: frozenset({RunPhase.FINISHED, RunPhase.CANCELLED, RunPhase.FAILED}),
+    RunPhase.ACTIVE: _RUN_ENDS | {RunPhase.PAUSED},
+    # Work that was leased before goes on, so that it may end too.
+    RunPhase.PAUSED: _RUN_ENDS | {RunPhase.ACTIVE},
     RunPhase.FINISHED: frozenset(),
     RunPhase.CANCELLED: frozenset(),
     RunPhase.FAILED: frozenset(),
@@ -71,6 +75,8 @@ LEASE: dict[LeasePhase, frozenset[LeasePhase]] = {
     LeasePhase.REVOKED: frozenset(),
 }
 
+# A run that has not ended: its rows are in memory, its results are taken, its rounds close.
+OPEN_RUN = frozenset({RunPhase.ACTIVE, RunPhase.PAUSED})
 # A live lease occupies its device and reserves money; one under way can still be taken from its device.
 LIVE = frozenset({LeasePhase.GRANTED, LeasePhase.RUNNING, LeasePhase.REPORTED})
 UNDER_WAY = frozenset({LeasePhase.GRANTED, LeasePhase.RUNNING})

@@ -25,6 +25,7 @@ from scheduler.domain.state import (
     RoundState,
     RunState,
     ShardState,
+    SpellState,
     StandingState,
     State,
 )
@@ -58,6 +59,7 @@ class Changed:
     shards: dict[UUID, ShardState] = field(default_factory=dict)
     leases: dict[UUID, LeaseState] = field(default_factory=dict)
     standings: dict[UUID, StandingState] = field(default_factory=dict)
+    spells: dict[UUID, SpellState] = field(default_factory=dict)  # by their own ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,17 @@ class Turn:
         self.state.standings[standing.device_id] = standing
         self.outcome.changed.standings[standing.device_id] = standing
 
+    def put_spell(self, spell: SpellState) -> None:
+        """`scheduler.domain.spells` decides; a device has one open spell, or none."""
+        state = self.state
+        if spell.ended_at is None:
+            state.spells[spell.device_id] = spell
+            state.ended_spells.pop(spell.device_id, None)
+        else:
+            state.spells.pop(spell.device_id, None)
+            state.ended_spells[spell.device_id] = spell
+        self.outcome.changed.spells[spell.id] = spell
+
     def _check(self, before: Entity, after: Entity) -> None:
         story = self.state.story(after.id)
         if isinstance(before, RunState) and isinstance(after, RunState):
@@ -157,11 +170,11 @@ class Turn:
             self.outcome.instructions.append(SendRevoke(session_id, lease_id, reason))
 
     def send_ack(
-        self, device_id: UUID, lease_id: UUID, *, refusal: str | None, charge_microusd: int = 0
+        self, device_id: UUID, lease_id: UUID, *, refusal: str | None, earned_microusd: int = 0
     ) -> None:
         session_id = self.state.session(device_id)
         if session_id is not None:
-            self.outcome.instructions.append(SendAck(session_id, lease_id, refusal, charge_microusd))
+            self.outcome.instructions.append(SendAck(session_id, lease_id, refusal, earned_microusd))
 
     def close_session(self, session_id: str, reason: str) -> None:
         self.outcome.instructions.append(CloseSession(session_id, reason))

@@ -1,7 +1,9 @@
 """Why a run makes no headway now: the first thing that every connected device lacks. '' while it does."""
 
+from collections.abc import Sequence
+
 from scheduler.domain import budget, placement, standing
-from scheduler.domain.state import RunState
+from scheduler.domain.state import DeviceState, RunState
 from scheduler.domain.turn import Turn
 
 
@@ -10,16 +12,31 @@ def note_waiting(turn: Turn) -> None:
     pending = placement.pending_shards(turn.state)
     for run in list(turn.state.runs.values()):
         stands_still = run.id in pending and not turn.state.live_leases_of_run.of(run.id)
-        reason = why_waiting(turn, run) if stands_still else ""
-        if reason != run.waiting:
-            turn.change(run, waiting=reason)
+        reason, most_bytes = why_waiting(turn, run) if stands_still else ("", 0)
+        if (reason, most_bytes) != (run.waiting, run.waiting_bytes):
+            turn.change(run, waiting=reason, waiting_bytes=most_bytes)
 
 
-def why_waiting(turn: Turn, run: RunState) -> str:
-    state = turn.state
-    priced = [device for device in state.devices.values() if budget.is_priced(run.spec, device)]
+def why_waiting(turn: Turn, run: RunState) -> tuple[str, int]:
+    """(code, the most bytes that a connected device has of what every one has too little of; else 0)."""
+    priced = [device for device in turn.state.devices.values() if budget.is_priced(run.spec, device)]
     if not priced:
-        return "no_device_online"
+        return "no_device_online", 0
+    return _too_small(run, priced) or (_why_not_placed(turn, run, priced), 0)
+
+
+def _too_small(run: RunState, devices: Sequence[DeviceState]) -> tuple[str, int] | None:
+    """What no device has enough of, with the most that one has; None if some device has enough of both."""
+    roomy = [device for device in devices if placement.has_memory(run, device)]
+    if not roomy:
+        return "too_big", max(device.memory_bytes for device in devices)
+    if not any(placement.has_buffer(run, device) for device in roomy):
+        return "buffer_too_big", max(device.max_buffer_bytes for device in roomy)
+    return None
+
+
+def _why_not_placed(turn: Turn, run: RunState, priced: Sequence[DeviceState]) -> str:
+    state = turn.state
     fitting = [device for device in priced if placement.fits(state, run, device)]
     if not fitting:
         return "too_big"

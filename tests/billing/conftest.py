@@ -22,5 +22,4 @@ def stripe(settings) -> Iterator[FakeStripe]:
         settings.STRIPE_API_BASE = fake.address
         settings.PAYOUT_FEE_MICROUSD = 250_000
         settings.EARNINGS_HOLD_BACK_DAYS = 7
-        settings.PLATFORM_FEE_BASIS_POINTS = 2_000
         yield fake

@@ -21,13 +21,9 @@ from billing.selectors import (
 )
 from billing.services import Charge, hold_charge, hold_open, hold_release
 from tests.billing.cast import USD, buyer, person
+from tests.prices import fee_is
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _a_fee_of_a_fifth(settings):
-    settings.PLATFORM_FEE_BASIS_POINTS = 2_000
 
 
 def held(amount_microusd: int = 10 * USD, reference: str = "job:1") -> str:
@@ -79,12 +75,14 @@ def test_a_charge_repeated_within_a_batch_is_paid_once():
     assert hold_remaining(reference) == 10 * USD - 100
 
 
-def test_a_charge_is_recognised_after_the_fee_has_changed(settings):
+def test_a_hold_keeps_the_fee_it_was_opened_with():
     reference, owner = held(), person("otto")
     hold_charge(reference=reference, charges=[charge(owner, 100)])
-    settings.PLATFORM_FEE_BASIS_POINTS = 5_000
-    hold_charge(reference=reference, charges=[charge(owner, 100)])
-    assert (earnings_balance(owner), fees_balance()) == (80, 20)
+    fee_is(5_000)
+    hold_charge(reference=reference, charges=[charge(owner, 100), charge(owner, 100, "lease:2")])
+    assert (earnings_balance(owner), fees_balance()) == (160, 40)
+    hold_charge(reference=held(reference="job:2"), charges=[charge(owner, 100, "lease:3")])
+    assert (earnings_balance(owner), fees_balance()) == (210, 90)
 
 
 @pytest.mark.parametrize("changed", ["amount", "owner", "hold"])
@@ -129,8 +127,8 @@ def test_a_released_hold_takes_no_new_charge_but_knows_the_old_ones():
 
 
 @pytest.mark.parametrize("fee_basis_points", [0, 10_000])
-def test_a_fee_of_nothing_or_everything_posts_no_empty_line(settings, fee_basis_points):
-    settings.PLATFORM_FEE_BASIS_POINTS = fee_basis_points
+def test_a_fee_of_nothing_or_everything_posts_no_empty_line(fee_basis_points):
+    fee_is(fee_basis_points)
     reference, owner = held(), person("otto")
     [transfer] = hold_charge(reference=reference, charges=[charge(owner, 100)])
     assert Posting.objects.filter(transfer=transfer).count() == 2

@@ -17,8 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _books_with_something_of_everything(settings):
-    settings.PLATFORM_FEE_BASIS_POINTS = 2_000
+def _books_with_something_of_everything():
     bea, otto = buyer(wallet_microusd=10 * USD), person("otto")
     for reference in ("job:1", "job:2"):
         hold_open(user=bea, reference=reference, amount_microusd=USD)

@@ -179,6 +179,5 @@ def _outcome(call: Callable[[], object]) -> object:
 
 @pytest.mark.django_db
 @pytest.mark.timeout(600)  # hypothesis takes its time to find the shortest failing story
-def test_the_ledger_does_what_the_model_does(settings):
-    settings.PLATFORM_FEE_BASIS_POINTS = 2_000
+def test_the_ledger_does_what_the_model_does():
     run_state_machine_as_test(LedgerMachine, settings=EXAMPLES)

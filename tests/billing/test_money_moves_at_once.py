@@ -27,11 +27,6 @@ def charges(owner_ids: list[int], label: str, amount_microusd: int = 10) -> list
     ]
 
 
-@pytest.fixture(autouse=True)
-def _a_fee_of_a_fifth(settings):
-    settings.PLATFORM_FEE_BASIS_POINTS = 2_000
-
-
 def test_holds_at_once_never_overdraw_a_wallet():
     bea = buyer(wallet_microusd=1_000)
     raised = at_once(

@@ -15,8 +15,21 @@ from billing.errors import (
     WalletFrozen,
 )
 from billing.models import BillingNews, Dispute, OperatorAction, Refund
-from billing.selectors import ledger_differences, refundable_microusd, top_up_of, wallet_balance
-from billing.services import hold_open, refund_create, top_up_create, wallet_unfreeze
+from billing.selectors import (
+    ledger_differences,
+    refundable_microusd,
+    top_up_of,
+    wallet_balance,
+    wallet_frozen_because,
+)
+from billing.services import (
+    hold_open,
+    refund_create,
+    top_up_create,
+    wallet_freeze_by_hand,
+    wallet_unfreeze,
+)
+from billing.services.disputes import dispute_note
 from common.clock import utc_now
 from tests.billing.cast import USD, operator, person
 from tests.fake_stripe import Fault
@@ -179,3 +192,31 @@ def test_an_operator_lifts_the_freeze_and_says_why(stripe, client, bea):
     assert BillingNews.objects.filter(kind="wallet_unfrozen").count() == 1
     with pytest.raises(InsufficientFunds):
         hold_open(user=bea, reference="job:1", amount_microusd=1)
+
+
+def test_a_chargeback_that_is_won_lifts_its_freeze_and_tells_so(stripe, client, bea):
+    dispute = disputed(stripe, client, bea)
+    stripe.world.win_dispute(dispute.pk)
+    stripe.deliver(client)
+    payments_advance(now=utc_now() + timedelta(minutes=5))
+    assert wallet_frozen_because(bea) == ""
+    assert list(BillingNews.objects.values_list("kind", flat=True)) == ["wallet_frozen", "wallet_unfrozen"]
+    hold_open(user=bea, reference="job:1", amount_microusd=USD)
+
+
+def test_a_freeze_by_an_operator_outlasts_a_chargeback_that_is_won(stripe, client, bea):
+    wallet_freeze_by_hand(user=bea, operator=operator(), reason="a stolen card.")
+    dispute = disputed(stripe, client, bea)
+    stripe.world.win_dispute(dispute.pk)
+    stripe.deliver(client)
+    assert wallet_frozen_because(bea) == "a stolen card."
+
+
+def test_old_word_of_a_dispute_does_not_freeze_again_what_an_operator_has_lifted(stripe, client, bea):
+    disputed(stripe, client, bea)
+    wallet_unfreeze(user=bea, operator=operator(), reason="the bank agreed with us.")
+    payment = bea.top_ups.get().payment_intent_id
+    dispute_note(
+        {"id": Dispute.objects.get().pk, "payment_intent": payment, "status": "under_review", "amount": 2000}
+    )
+    assert wallet_frozen_because(bea) == ""

@@ -38,6 +38,14 @@ class Case:
 
 CASES: Final = {
     "mlp": Case(Mlp, lambda: torch.randn(ROWS, 64), lambda: torch.randint(10, (ROWS,)), Sgd(momentum=0.9)),
+    "dropout": Case(
+        lambda: nn.Sequential(
+            nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 10), nn.Dropout(0.1)
+        ),
+        lambda: torch.randn(ROWS, 64),
+        lambda: torch.randint(10, (ROWS,)),
+        Sgd(momentum=0.9),
+    ),
     "cnn": Case(
         lambda: Cnn(bias=False),
         lambda: torch.randn(ROWS, 1, 8, 8),
@@ -93,7 +101,7 @@ def shard(name: str, folder: Path) -> Shard:
     order = samples_order(rows=ROWS, batch=BATCH, steps=STEPS, seed=SEED)
     for step, rows in enumerate(order, start=1):
         state, loss = runtime.step(
-            state, inputs=(inputs[rows],), target=target[rows], lr=LEARNING_RATE, step=step
+            state, inputs=(inputs[rows],), target=target[rows], lr=LEARNING_RATE, step=step, seed=SEED
         )
         losses.append(loss.item())
     return Shard(name, program, params, {key: state[key] for key in params}, losses)

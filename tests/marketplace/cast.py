@@ -133,6 +133,7 @@ def round_closes(job: Job, earnings: dict[User, int]) -> list[Lease]:
             ended_at=now,
             expected_gpu_us=1_000_000,
             rate_microusd=100,
+            fee_basis_points=run.fee_basis_points,
             max_charge_microusd=max(charge_microusd, 1),
             metered_gpu_us=2_000_000,
             charge_microusd=charge_microusd,

@@ -29,7 +29,7 @@ from marketplace.jobs import programs, services
 from marketplace.jobs.preparation import run_data_prepare
 from marketplace.jobs.programs import programs_capture
 from marketplace.jobs.services import job_cancel, job_confirm, job_create
-from marketplace.jobs.settings import AdamW, Sgd
+from marketplace.jobs.settings import Adam, AdamW, Sgd
 from marketplace.jobs.transitions import TRANSITIONS, job_move
 from marketplace.models import Dataset, Job
 from metal_kernels.program.format import program_loads
@@ -115,7 +115,11 @@ def test_both_programs_are_stored_and_valid():
         ({"validation_split": float("nan")}, JobInvalid, "validation_split"),
         ({"target_metric": 1.5}, JobInvalid, "target_metric"),
         ({"loss": "mse"}, JobInvalid, "loss"),
+        ({"loss": "huber"}, JobInvalid, "loss"),
         ({"loss": "hinge"}, JobInvalid, "loss"),
+        ({"label_smoothing": 1.0}, JobInvalid, "label_smoothing"),
+        ({"optimizer": Adam(clip_norm=0.0)}, JobInvalid, "optimizer.clip_norm"),
+        ({"model": Mlp(hidden=(8,), dropout=0.95)}, ModelSpecInvalid, "model.dropout"),
         ({"seed": -1}, JobInvalid, "seed"),
         ({"name": ""}, JobInvalid, "name"),
         ({"optimizer": Sgd(learning_rate=-1.0)}, JobInvalid, "optimizer.learning_rate"),
@@ -139,6 +143,29 @@ def test_a_setting_that_cannot_work_is_refused_by_name_and_nothing_is_stored(cha
     assert caught.value.field == field
     assert not Job.objects.exists()
     assert not BlobHold.objects.filter(holder__startswith="job:").exists()
+
+
+def test_what_a_buyer_may_choose_beyond_the_defaults_is_trained_and_kept():
+    owner = buyer()
+    job = quoted_job(
+        owner,
+        dataset_of_clusters(owner),
+        model=Mlp(hidden=(8,), dropout=0.2),
+        optimizer=Adam(clip_norm=1.0),
+        label_smoothing=0.1,
+    )
+    assert (job.loss, job.label_smoothing) == ("cross_entropy", 0.1)
+    assert (job.optimizer_spec["kind"], job.optimizer_spec["clip_norm"]) == ("adam", 1.0)
+    step = program_loads(blob_bytes(job.program_sha256, max_bytes=10**7))
+    assert [entry.key for entry in step.inputs("scalar")] == ["lr", "step", "seed_low", "seed_high"]
+
+
+def test_numbers_can_be_trained_with_the_huber_loss_but_have_no_labels_to_smooth():
+    owner = buyer()
+    dataset = dataset_of_numbers(owner)
+    assert quoted_job(owner, dataset, loss="huber").loss == "huber"
+    with pytest.raises(JobInvalid, match="only cross_entropy smooths labels"):
+        quoted_job(owner, dataset, label_smoothing=0.1)
 
 
 def test_a_step_too_big_for_a_device_is_refused(monkeypatch):

@@ -9,7 +9,7 @@ import torch
 from marketplace.catalogue.builder import build
 from marketplace.catalogue.specs import Mlp
 from marketplace.jobs.artefacts import model_pt2
-from marketplace.jobs.programs import RowSpec, programs_capture
+from marketplace.jobs.programs import RowSpec, ShardSize, programs_capture
 from marketplace.models import Dataset, Job
 from metal_kernels.frontend.optimizers import Sgd
 from tests.at_once import at_once
@@ -47,6 +47,7 @@ def test_models_can_be_captured_and_packed_at_once(job):
                 targets=RowSpec((), "int64"),
                 batch_size=8,
                 validation_rows=12,
+                shard=ShardSize(rows=48, steps=4),
             )
 
     def pack() -> None:

@@ -35,9 +35,14 @@ class Selecting(nn.Module):
         return x[x > 0]
 
 
-def test_dropout_is_refused_in_training_with_its_place():
-    module = nn.Sequential(Mlp(), nn.Dropout(0.5))
-    with pytest.raises(UnsupportedOp, match="dropout cannot be captured yet") as caught:
+class Noise(nn.Module):
+    def forward(self, x):
+        return x + torch.randn_like(x)
+
+
+def test_an_unshared_generator_is_refused_with_its_place():
+    module = nn.Sequential(Mlp(), Noise())
+    with pytest.raises(UnsupportedOp, match=r"in submodule '1' .*use torch\.rand") as caught:
         capture(module)
     assert caught.value.field == "1"
 

@@ -17,11 +17,12 @@ from .world import ADA, BO, World, connected, started
         {"device_class": "phone-high"},
         {"device_class": "unheard-of"},
         {"memory_bytes": 999_999},
+        {"max_buffer_bytes": 499_999},
     ],
 )
 def test_a_device_that_is_not_eligible_gets_no_work(changes):
     world = World()
-    world.add_run()
+    world.add_run(largest_buffer_bytes=500_000)
     world.connect(ADA, **changes)
     assert not world.has_lease(ADA)
 
@@ -31,6 +32,26 @@ def test_unknown_memory_keeps_nobody_from_work():
     world.add_run()
     world.connect(ADA, memory_bytes=0)
     assert world.has_lease(ADA)
+
+
+@pytest.mark.parametrize(
+    ("allowed_bytes", "needed_bytes"), [(0, 500_000), (500_000, 500_000), (1, 0)],
+    ids=["the device does not say", "just enough", "the run does not say"],
+)  # fmt: skip
+def test_a_buffer_keeps_nobody_from_work_unless_it_is_known_not_to_fit(allowed_bytes, needed_bytes):
+    world = World()
+    world.add_run(largest_buffer_bytes=needed_bytes)
+    world.connect(ADA, max_buffer_bytes=allowed_bytes)
+    assert world.has_lease(ADA)
+
+
+def test_a_shard_too_large_for_one_device_goes_to_another():
+    world = World()
+    world.add_run(largest_buffer_bytes=500_000, shards_per_round=1)
+    world.connect(ADA, max_buffer_bytes=499_999)
+    world.connect(BO, max_buffer_bytes=500_000)
+    assert world.has_lease(BO)
+    assert not world.has_lease(ADA)
 
 
 def test_a_device_that_becomes_blocked_stops_at_once_and_another_takes_over():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from uuid import UUID
 
 import pytest
@@ -14,8 +15,8 @@ from scheduler.domain import events as ev
 from scheduler.domain import machine
 from scheduler.domain.spec import DataSlice, RunSpec
 from scheduler.domain.state import LeaseState
-from scheduler.domain.transitions import LeasePhase
-from scheduler.models import Lease, Run, RunNews, Standing
+from scheduler.domain.transitions import LeasePhase, RunPhase
+from scheduler.models import Lease, Run, RunNews, Spell, Standing
 from scheduler.services import run_start
 
 from .world import ADA, BO, CY, LOSSES, World, connected, sha, spec
@@ -40,10 +41,11 @@ class RandomFleet(RuleBasedStateMachine):
         self.world = World()
         self.runs: list[RunSpec] = []
         self.accepted: dict[UUID, LeaseState] = {}
+        self.leases_when_paused: dict[UUID, set[UUID]] = {}
 
     @initialize()
     def start(self) -> None:
-        for model in (Run, Standing, RunNews):
+        for model in (Run, Standing, RunNews, Spell):
             model.objects.all().delete()
         self.add_run(shards=3, budget_microusd=400_000)
         self.turn(*(connected(device) for device in (ADA, BO, CY)))
@@ -128,6 +130,27 @@ class RandomFleet(RuleBasedStateMachine):
         if data.draw(st.integers(0, 9)) == 0:
             self.turn(ev.RunCancelled(data.draw(st.sampled_from(self.runs)).id))
 
+    @rule(data=st.data(), pause=st.booleans())
+    def pause_or_resume(self, data: st.DataObject, pause: bool) -> None:
+        if self.runs:
+            run = data.draw(st.sampled_from(self.runs))
+            before = {lease.id for lease in self.world.state.live_in(run.id)}
+            self.turn(ev.RunPaused(run.id) if pause else ev.RunResumed(run.id))
+            if pause:
+                assert {lease.id for lease in self.world.state.live_in(run.id)} <= before
+
+    @invariant()
+    def a_paused_run_gets_no_new_lease(self) -> None:
+        for run in self.world.state.runs.values():
+            leases = set(Lease.objects.filter(shard__round__run_id=run.id).values_list("pk", flat=True))
+            known = self.leases_when_paused.get(run.id)
+            if run.phase is not RunPhase.PAUSED:
+                self.leases_when_paused.pop(run.id, None)
+            elif known is None:
+                self.leases_when_paused[run.id] = leases
+            else:
+                assert leases == known
+
     @rule()
     def restart(self) -> None:
         """The server is killed and started again."""
@@ -143,6 +166,20 @@ class RandomFleet(RuleBasedStateMachine):
         for device in (ADA, BO, CY):
             under_way = [i for i in self.world.state.live_on(device) if i.phase is not LeasePhase.REPORTED]
             assert len(under_way) <= 1
+
+    @invariant()
+    def the_spells_of_a_device_follow_each_other(self) -> None:
+        for device in (ADA, BO, CY):
+            spells = list(Spell.objects.filter(device_id=device).order_by("began_at", "ended_at"))
+            for earlier, later in pairwise(spells):
+                assert earlier.ended_at is not None
+                assert earlier.ended_at <= later.began_at
+
+    @invariant()
+    def who_is_connected_has_an_open_spell(self) -> None:
+        state = self.world.state
+        for device_id, device in state.devices.items():
+            assert state.spells[device_id].blocked == device.blocked
 
     @invariant()
     def nothing_is_spent_beyond_the_budget(self) -> None:

@@ -47,6 +47,7 @@ def spec(**changes: Any) -> RunSpec:
         step_dispatches=0,
         memory_bytes=1_000_000,
         rates={"laptop-cpu": 10_000},
+        fee_basis_points=0,
         budget_microusd=1_000_000,
     )
     return replace(base, **changes)
@@ -158,6 +159,7 @@ def connected(device: UUID, **changes: Any) -> ev.DeviceConnected:
         device_class="laptop-cpu",
         speed_factor=1.0,
         memory_bytes=8_000_000,
+        max_buffer_bytes=0,
         blocked=None,
     )
     return replace(event, **changes)

@@ -81,6 +81,9 @@ class DeviceClient:
         while self.session.state is not SessionState.READY:
             welcome = await self.reply()
         assert isinstance(welcome, msg.Welcome)
+        terms = await self.reply()
+        assert isinstance(terms, msg.Terms)
+        self.terms = terms
         return welcome
 
     async def say(self, message: msg.Message) -> None:

@@ -19,6 +19,7 @@ from worker_protocol.wire.session import ServerSession, SessionState
 
 NONCE = "5a" * 32
 PATIENCE_S = 10
+HANG_S = 60
 _MessageT = TypeVar("_MessageT", bound=msg.Message)
 
 
@@ -30,7 +31,9 @@ class BlobSite:
         self.blobs: dict[str, bytes] = {}
         self.uploads: dict[str, bytes] = {}
         self.requests: list[str] = []
-        self.faults: list[int | str] = []  # a status to answer, "cut", "spoil" or "gap"
+        self.faults: list[
+            int | str | None
+        ] = []  # a status to answer, "cut", "spoil", "hang", "gap"; None for none
 
     def add(self, data: bytes) -> msg.Blob:
         sha256 = hashlib.sha256(data).hexdigest()
@@ -50,6 +53,8 @@ class _BlobHandler(BaseHTTPRequestHandler):
         if data is None or isinstance(fault, int):
             self._answer(fault if isinstance(fault, int) else 404)
             return
+        if fault == "hang":
+            threading.Event().wait(HANG_S)
         start = int(requested.removeprefix("bytes=").rstrip("-")) if requested else 0
         rest = data[start:] if fault != "spoil" else bytes(len(data) - start)
         self._answer(206 if requested else 200, rest, cut=fault == "cut")
@@ -57,6 +62,16 @@ class _BlobHandler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self.site.requests.append("HEAD")
         self._answer(200, offset=len(self.site.uploads.get(self.path, b"")))
+
+    def do_OPTIONS(self) -> None:
+        """A browser's page comes from elsewhere and asks first."""
+        self._answer(204)
+
+    def end_headers(self) -> None:
+        for what in ("Origin", "Methods", "Headers"):
+            self.send_header(f"Access-Control-Allow-{what}", "GET, HEAD, PUT" if what == "Methods" else "*")
+        self.send_header("Access-Control-Expose-Headers", "Upload-Offset")
+        super().end_headers()
 
     def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -111,8 +126,10 @@ def blob_site() -> Iterator[BlobSite]:
 class SocketSite:
     """The other end of a device's socket, played by a test."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, patience_s: float = PATIENCE_S, answers_status: bool = False) -> None:
         self.url = ""
+        self.patience_s = patience_s
+        self.answers_status = answers_status  # as a real site does, so that a slow test is no silence
         self.hellos: list[msg.Hello] = []
         self.blocked: str | None = None
         self.refusal: ProtocolError | None = None
@@ -123,7 +140,7 @@ class SocketSite:
 
     async def hears(self, kind: type[_MessageT]) -> _MessageT:
         """The next message of this kind; others are passed over."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(self.patience_s):
             while True:
                 message = await self.heard.get()
                 if isinstance(message, kind):
@@ -131,8 +148,14 @@ class SocketSite:
 
     async def says(self, message: msg.Message) -> None:
         assert self._session is not None
+        if isinstance(message, msg.Blocked):
+            self.blocked = message.reason
         self._session.send(message)
         await self._flush()
+
+    async def closes(self, close_code: int) -> None:
+        assert self._socket is not None
+        await self._socket.close(close_code)
 
     async def drops(self) -> None:
         """End the connection without a word, as a network does; what is heard next comes on a new one."""
@@ -161,6 +184,8 @@ class SocketSite:
     def _answer(self, message: msg.Message, session: ServerSession) -> None:
         if not isinstance(message, msg.Auth):
             self.heard.put_nowait(message)
+            if isinstance(message, msg.Status) and self.answers_status:
+                session.send(msg.Blocked(reason=self.blocked))
             return
         assert session.hello is not None
         self.hellos.append(session.hello)
@@ -180,8 +205,10 @@ class SocketSite:
 
 
 @asynccontextmanager
-async def socket_site(port: int = 0) -> AsyncIterator[SocketSite]:
-    site = SocketSite()
+async def socket_site(
+    port: int = 0, *, patience_s: float = PATIENCE_S, answers_status: bool = False
+) -> AsyncIterator[SocketSite]:
+    site = SocketSite(patience_s=patience_s, answers_status=answers_status)
     async with serve(site.handle, "127.0.0.1", port, subprotocols=[msg.PROTOCOL]) as server:  # type: ignore[list-item]
         site.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         yield site

@@ -19,7 +19,7 @@ SLICE = "ab" * 32
 async def test_a_paired_device_is_welcome_and_the_dispatcher_learns_all_about_it(
     call_in, dispatcher, laptop, ada
 ):
-    client = call_in(memory_bytes=1_000, leases=[LEASE], cached=[SLICE])
+    client = call_in(memory_bytes=1_000, max_buffer_bytes=256, leases=[LEASE], cached=[SLICE])
     welcome = await client.log_in()
     assert welcome.blocked is None
     assert welcome.heartbeat_ms == limits.HEARTBEAT_MS
@@ -31,6 +31,7 @@ async def test_a_paired_device_is_welcome_and_the_dispatcher_learns_all_about_it
         device_class="laptop-cpu",
         speed_factor=1.0,
         memory_bytes=1_000,
+        max_buffer_bytes=256,
         blocked=None,
         resumed=(UUID(LEASE),),
         cached=(SLICE,),

@@ -62,13 +62,12 @@ async def test_a_revoke_reaches_the_device(online, dispatcher):
     assert await client.reply() == msg.Revoke(lease_id=LEASE, reason="cancelled")
 
 
-async def test_an_ack_says_what_the_owner_earns_after_the_fee(online, dispatcher, settings):
-    settings.PLATFORM_FEE_BASIS_POINTS = 2_000
+async def test_an_ack_says_what_the_owner_earns(online, dispatcher):
     client, connected = online
-    accepted = ins.SendAck(connected.session_id, UUID(LEASE), refusal=None, charge_microusd=1_001)
+    accepted = ins.SendAck(connected.session_id, UUID(LEASE), refusal=None, earned_microusd=801)
     await dispatcher.tells(accepted)
     assert await client.reply() == msg.Ack(lease_id=LEASE, accepted=True, code="", earned_microusd=801)
-    await dispatcher.tells(replace(accepted, refusal="late", charge_microusd=0))
+    await dispatcher.tells(replace(accepted, refusal="late", earned_microusd=0))
     assert await client.reply() == msg.Ack(lease_id=LEASE, accepted=False, code="late", earned_microusd=0)
 
 

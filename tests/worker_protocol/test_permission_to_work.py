@@ -94,7 +94,7 @@ def presence(**policy) -> Presence:
         windows=ALWAYS,
         time_zone=ZoneInfo("UTC"),
     )
-    return Presence(profile=profile, session_id="s", memory_bytes=0, cached=())
+    return Presence(profile=profile, session_id="s", memory_bytes=0, max_buffer_bytes=0, cached=())
 
 
 @pytest.mark.parametrize("charge", [[39, 41, 39, 41, 39, 41], [39.9, 40.1] * 10])

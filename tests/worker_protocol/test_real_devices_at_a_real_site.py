@@ -25,7 +25,8 @@ PATIENCE_S = 120
 class World:
     """A site's processes, its devices' processes, and a look into its database."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, site_module: str = "tests.worker_protocol.real_site") -> None:
+        self.site_module = site_module
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -34,7 +35,7 @@ class World:
         self.processes: list[subprocess.Popen[str]] = []
 
     def start_site(self) -> subprocess.Popen[str]:
-        return self.start("tests.worker_protocol.real_site", str(self.port), "2", log="site")
+        return self.start(self.site_module, str(self.port), "2", log="site")
 
     def start_agent(self, name: str, *arguments: str) -> subprocess.Popen[str]:
         state = str(self.folder / name)
@@ -73,6 +74,11 @@ class World:
     def logs(self) -> str:
         return "\n".join(f"--- {log.name}\n{log.read_text()[-2000:]}" for log in self.folder.glob("*.log"))
 
+    def end(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+
     def rounds_closed(self) -> int:
         return len(self.ask("select 1 from scheduler_round where state = 'closed'"))
 
@@ -81,9 +87,7 @@ class World:
 def world(tmp_path):
     world = World(tmp_path)
     yield world
-    for process in world.processes:
-        process.kill()
-        process.communicate()
+    world.end()
 
 
 def test_a_run_outlives_its_server_and_a_device_that_is_started_twice(world):

@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 from metal_kernels.batches import samples_order
+from metal_kernels.compiler.format import compiled_dumps
+from metal_kernels.compiler.variants import compile_variants
 from metal_kernels.delta import delta_apply, delta_decode, tensor_spec
 from metal_kernels.tensorfile import tensorfile_dumps, tensorfile_loads
 from tests.worker_protocol.tiny import BATCH, CLASSES, FEATURES, ROWS, tiny_job
@@ -55,6 +57,15 @@ def test_a_lease_moves_the_model_as_plain_torch_does():
         assert (moved[name] - tensor).abs().max() <= bound, name
     assert trained.losses == pytest.approx(losses, rel=1e-4)
     assert seen == list(range(1, steps + 1))
+
+
+def test_kernels_in_the_programs_file_change_nothing_for_a_processor():
+    job = tiny_job()
+    compiled = compiled_dumps(job.program, compile_variants(job.program))
+    assert compiled != job.program_file
+    bare, with_kernels = train(job.task()), train(job.task(), program=compiled)
+    assert (with_kernels.delta, with_kernels.losses) == (bare.delta, bare.losses)
+    assert Trainer().memory_bytes(compiled) == Trainer().memory_bytes(job.program_file)
 
 
 def test_the_same_lease_gives_the_same_bytes_on_the_same_machine():

@@ -6,6 +6,7 @@ import random
 from contextlib import asynccontextmanager
 
 import httpx
+import msgspec
 import pytest
 
 from metal_kernels.delta import delta_decode
@@ -127,6 +128,32 @@ async def test_a_lease_is_trained_uploaded_and_reported(site, lease, blobs, runn
         assert result.gpu_us > 0
         assert delta_decode(delta, spec=tiny_job().program.model_spec)
     assert site.hellos[0].leases == []
+
+
+async def test_the_terms_are_shown_once_for_each_change(site, running, caplog):
+    caplog.set_level("INFO", logger="nightshift.agent")
+    first = msg.Terms(
+        opens_ms=None,
+        closes_ms=None,
+        battery_floor_percent=40,
+        battery_resume_percent=45,
+        charging_only=True,
+        wifi_only=True,
+        too_hot_celsius=40,
+        microusd_per_gpu_hour=288_000,
+        earned_microusd=0,
+    )
+    second = msgspec.structs.replace(first, earned_microusd=1_200)
+    async with running(site):
+        await site.hears(msg.Ready)
+        for terms in (first, first, second, second):
+            await site.says(terms)
+        await site.hears(msg.Status)  # the next heartbeat, by when all of them were read
+    shown = [line for line in caplog.messages if "an hour of GPU time" in line]
+    assert [line.rpartition(", ")[2] for line in shown] == [
+        "$0.00 earned since noon",
+        "$0.0012 earned since noon",
+    ]
 
 
 async def test_a_result_is_repeated_on_a_new_socket_until_it_is_acknowledged(site, lease, running):

@@ -15,12 +15,14 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.typing import Subprotocol
 
+from common.clock import utc_now
 from worker_protocol.agent.backoff import backoff_s
 from worker_protocol.agent.cache import BlobCache
 from worker_protocol.agent.errors import TurnedAway
 from worker_protocol.agent.keys import Identity
 from worker_protocol.agent.pairing import socket_address, unreachable
 from worker_protocol.agent.progress import Display
+from worker_protocol.agent.terms import terms_words
 from worker_protocol.agent.trainer import Trainer
 from worker_protocol.agent.transport import Transport
 from worker_protocol.agent.workbench import Workbench
@@ -92,6 +94,7 @@ class Device:
         self._status = msg.Status()
         self._sensors_due_ms = 0
         self._blocked: str | None = None
+        self._terms_shown = ""
         self._drain_s: float | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -228,6 +231,8 @@ class Device:
                 self._obey_verdict(message.reason)
                 if was_blocked:
                     self._say_ready()
+            case msg.Terms():
+                self._show_terms(message)
             case msg.Lease():
                 self._bench.take(message)
             case msg.Revoke():
@@ -253,6 +258,12 @@ class Device:
         if blocked != self._blocked:
             self._display.say(_verdict_words(blocked))
         self._blocked = blocked
+
+    def _show_terms(self, terms: msg.Terms) -> None:
+        words = terms_words(terms, now=utc_now())
+        if words != self._terms_shown:
+            self._display.say(words)
+        self._terms_shown = words
 
     def _say_ready(self) -> None:
         if self._bench.is_free and self._blocked is None:

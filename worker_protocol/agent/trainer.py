@@ -104,7 +104,12 @@ class Trainer:
                 raise Stopped
             started_ns = time.perf_counter_ns()
             state, loss = runtime.step(
-                state, inputs=(inputs[rows],), target=targets[rows], lr=task.learning_rate, step=step
+                state,
+                inputs=(inputs[rows],),
+                target=targets[rows],
+                lr=task.learning_rate,
+                step=step,
+                seed=task.seed,
             )
             losses.append(_checked_loss(loss, step))
             self._dawdle(time.perf_counter_ns() - started_ns, stop)

@@ -24,6 +24,7 @@ Hex64 = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]  # 64 by
 Sha256 = Hex32
 Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]  # every language's numbers hold these exactly
 Steps = Annotated[int, Meta(ge=0, le=MAX_STEPS)]
+Percent = Annotated[int, Meta(ge=0, le=100)]
 Short = Annotated[str, Meta(max_length=MAX_SHORT_CHARACTERS)]
 Url = Annotated[str, Meta(max_length=2_000)]
 Finite = Annotated[float, Meta(ge=-3.4e38, le=3.4e38)]
@@ -53,6 +54,7 @@ class Hello(Message, frozen=True, tag="hello"):
     device_id: Uuid
     agent: Short
     memory_bytes: Count = 0
+    max_buffer_bytes: Count = 0
     leases: Annotated[list[Uuid], Meta(max_length=MAX_HELD_LEASES)] = []
     cached: Annotated[list[Sha256], Meta(max_length=64)] = []
 
@@ -121,6 +123,20 @@ class Welcome(Message, frozen=True, tag="welcome"):
     blocked: Short | None = None
 
 
+class Terms(Message, frozen=True, tag="terms"):
+    """When and on what terms this device works: the numbers in force, after the welcome and after each change."""
+
+    opens_ms: Count | None
+    closes_ms: Count | None
+    battery_floor_percent: Percent
+    battery_resume_percent: Percent
+    charging_only: bool
+    wifi_only: bool
+    too_hot_celsius: Annotated[int, Meta(ge=-60, le=150)]
+    microusd_per_gpu_hour: Count
+    earned_microusd: Count
+
+
 class Blob(msgspec.Struct, frozen=True, kw_only=True):
     """Where to fetch a blob (GET, ranges allowed) and what it must hash to."""
 
@@ -182,4 +198,4 @@ class Error(Message, frozen=True, tag="error"):
 
 
 DeviceMessage = Hello | Auth | Status | Ready | Progress | Result | Handback
-ServerMessage = Challenge | Welcome | Lease | Ack | Revoke | Blocked | Drain | Error
+ServerMessage = Challenge | Welcome | Terms | Lease | Ack | Revoke | Blocked | Drain | Error

@@ -53,7 +53,7 @@ FROM_DEVICE: dict[SessionState, tuple[type[msg.Message], ...]] = {
 FROM_SERVER: dict[SessionState, tuple[type[msg.Message], ...]] = {
     SessionState.CONNECTING: (msg.Challenge, msg.Error),
     SessionState.CHALLENGED: (msg.Welcome, msg.Error),
-    SessionState.READY: (msg.Lease, msg.Ack, msg.Revoke, msg.Blocked, msg.Drain, msg.Error),
+    SessionState.READY: (msg.Terms, msg.Lease, msg.Ack, msg.Revoke, msg.Blocked, msg.Drain, msg.Error),
     SessionState.CLOSED: (),
 }
 

@@ -6,8 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
-from billing.services import payouts_freeze, payouts_unfreeze, wallet_freeze, wallet_unfreeze
-from billing.services.standing import operator_action_log, operator_check
+from billing.services import payouts_freeze, payouts_unfreeze, wallet_freeze_by_hand, wallet_unfreeze
 from common.errors import NightshiftError
 
 
@@ -34,13 +33,10 @@ class Command(BaseCommand):
 
 def _act(what: str, user: User, operator: User, reason: str, *, lift: bool) -> None:
     if what == "payouts":
-        (payouts_unfreeze if lift else payouts_freeze)(user=user, operator=operator, reason=reason)
-    elif lift:
-        wallet_unfreeze(user=user, operator=operator, reason=reason)
+        act = payouts_unfreeze if lift else payouts_freeze
     else:
-        operator_check(operator)
-        operator_action_log(operator=operator, action="wallet_freeze", user=user, reason=reason)
-        wallet_freeze(user=user, because=reason)
+        act = wallet_unfreeze if lift else wallet_freeze_by_hand
+    act(user=user, operator=operator, reason=reason)
 
 
 def _user(email: str, *, option: str) -> User:

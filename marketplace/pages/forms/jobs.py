@@ -23,12 +23,14 @@ MODELS = [
 ]
 ACTIVATIONS = [("relu", "ReLU"), ("gelu", "GELU"), ("silu", "SiLU"), ("tanh", "tanh")]
 SCHEDULES = [("cosine", "Falls to zero"), ("constant", "Stays the same")]
-OPTIMIZERS = [("sgd", "SGD with momentum"), ("adamw", "AdamW")]
+OPTIMIZERS = [("sgd", "SGD with momentum"), ("adam", "Adam"), ("adamw", "AdamW")]
 LOSSES = [
     ("", "Automatic"),
     ("cross_entropy", "Cross-entropy"),
     ("mse", "Mean squared error"),
+    ("huber", "Huber: outliers pull less"),
 ]
+DROPOUT_HELP = "Share of values that training leaves out at random, such as 0.1. Left empty: none."
 # AdamW is what transformers are trained with.
 FIRST_CHOICE = {"tokens": {"model": "gpt", "optimizer": "adamw"}}
 
@@ -77,6 +79,7 @@ class JobForm(forms.Form):
         required=False, initial="128", label="Hidden layers", help_text="Width of each, from input to output."
     )
     mlp_activation = forms.ChoiceField(required=False, choices=ACTIVATIONS, label="Activation")
+    mlp_dropout = _fraction(label="Dropout", help_text=DROPOUT_HELP)
     cnn_image = NumbersField(
         required=False,
         label="Image",
@@ -92,6 +95,7 @@ class JobForm(forms.Form):
     gpt_layers = _number(initial=2, label="Layers")
     gpt_heads = _number(initial=4, label="Heads")
     gpt_context = _number(label="Context, tokens", help_text="Left empty: the length of the dataset's rows.")
+    gpt_dropout = _fraction(label="Dropout", help_text=DROPOUT_HELP)
     gpt_vocabulary = _number(label="Vocabulary", help_text="Left empty: as many tokens as the dataset has.")
 
     loss = forms.ChoiceField(
@@ -100,8 +104,18 @@ class JobForm(forms.Form):
     optimizer = forms.ChoiceField(choices=OPTIMIZERS, initial="sgd", widget=forms.RadioSelect)
     sgd_learning_rate = _fraction(initial=0.1, label="Learning rate")
     sgd_momentum = _fraction(initial=0.9, label="Momentum")
+    adam_learning_rate = _fraction(initial=0.001, label="Learning rate")
     adamw_learning_rate = _fraction(initial=0.001, label="Learning rate")
     adamw_weight_decay = _fraction(initial=0.01, label="Weight decay")
+    label_smoothing = _fraction(
+        label="Label smoothing",
+        help_text="Of cross-entropy: the share of each target spread over all classes, such as 0.1. "
+        "Left empty: none.",
+    )
+    clip_norm = _fraction(
+        label="Clip gradients at",
+        help_text="The most that the norm of all gradients together may be, such as 1. Left empty: no bound.",
+    )
     schedule = forms.ChoiceField(
         choices=SCHEDULES, required=False, initial="cosine", label="Learning rate over time"
     )
@@ -144,6 +158,7 @@ class JobForm(forms.Form):
         """The job's settings as the API takes them."""
         values = self.cleaned_data
         plain = (
+            "label_smoothing",
             "batch_size",
             "local_steps",
             "epochs",
@@ -156,7 +171,8 @@ class JobForm(forms.Form):
             name=values["name"],
             model=self._model(values["dataset"]),
             loss=values["loss"],
-            optimizer=self._of_kind(values["optimizer"]) | _given(schedule=values["schedule"]),
+            optimizer=self._of_kind(values["optimizer"])
+            | _given(schedule=values["schedule"], clip_norm=values["clip_norm"]),
             budget_microusd=values["budget"],
             **{name: values[name] for name in plain},
         )
@@ -170,7 +186,8 @@ class JobForm(forms.Form):
             for name in self.fields
             if name.startswith(f"{kind}_")
         }
-        return {**own, "optimizer.schedule": "schedule", "budget_microusd": "budget", "dataset_id": "dataset"}
+        shared = {f"optimizer.{name}": name for name in ("schedule", "clip_norm")}
+        return {**own, **shared, "budget_microusd": "budget", "dataset_id": "dataset"}
 
     def _model(self, dataset: Dataset) -> dict[str, Any]:
         model = self._of_kind(self.cleaned_data["model"])

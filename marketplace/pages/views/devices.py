@@ -1,8 +1,9 @@
 """The owner's pages: all devices at a glance, pairing a new one, and one device's windows and policy."""
 
+from datetime import datetime
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -15,12 +16,16 @@ from accounts.services import (
     device_rename,
     device_resume,
     device_set_policy,
+    devices_pause_all,
+    devices_resume_all,
     idle_windows_replace,
     pairing_code_create,
 )
 from common.clock import utc_now
 from common.errors import NightshiftError
 from common.http import status_of
+from marketplace.nights.reasons import counted
+from marketplace.nights.selectors import device_night, owner_nights
 from marketplace.pages.fleet import device_view, fleet_view
 from marketplace.pages.forms import (
     DeviceNameForm,
@@ -31,7 +36,12 @@ from marketplace.pages.forms import (
     window_formset,
     windows_of,
 )
+from marketplace.pages.hour_charts import uses_drawn
+from marketplace.pages.nights import night_view, rules_in_force, strip_views
+from marketplace.pages.pairing import PairingPanel, pairing_panel
 from marketplace.pages.views.requests import page
+from marketplace.pages.week_chart import week_chart
+from marketplace.pages.window_rows import minute_of_day, window_presets
 
 PREFIX = "windows"
 
@@ -56,7 +66,21 @@ def pair(request: HttpRequest, person: User) -> HttpResponse:
     except NightshiftError as error:
         messages.error(request, error.message)
         return _devices_page(request, person, status=status_of(error))
-    return _devices_page(request, person, code=code, code_expires_at=pairing_code.expires_at)
+    return _devices_page(request, person, pairing=pairing_panel(code, pairing_code.expires_at))
+
+
+@page("POST")
+def pause_all(request: HttpRequest, person: User) -> HttpResponse:
+    paused = devices_pause_all(owner=person)
+    messages.success(request, f"{counted(paused, 'device')} paused: no work until you resume.")
+    return redirect("devices")
+
+
+@page("POST")
+def resume_all(request: HttpRequest, person: User) -> HttpResponse:
+    resumed = devices_resume_all(owner=person)
+    messages.success(request, f"{counted(resumed, 'device')} resumed, to work as windows and rules allow.")
+    return redirect("devices")
 
 
 @page("POST")
@@ -146,14 +170,19 @@ def _devices_page(
     person: User,
     *,
     windows_form: WindowFormSet | None = None,
+    pairing: PairingPanel | None = None,
     status: int = 200,
-    **pairing: object,
 ) -> HttpResponse:
+    now, zone = utc_now(), ZoneInfo(person.time_zone)
+    nights = owner_nights(owner=person, now=now)
     context = {
-        "fleet": fleet_view(owner=person, now=utc_now()),
+        "fleet": fleet_view(owner=person, now=now),
+        "strips": strip_views(nights, zone=zone),
+        "strip_keys": uses_drawn(night.record for night in nights),
         "windows_form": windows_form or window_formset(common_windows_of(person)),
-        "server_url": settings.PUBLIC_URL,
-        **pairing,
+        "presets": window_presets(None),
+        "week_now": _week_now(now.astimezone(zone)),
+        "pairing": pairing,
     }
     return render(request, "marketplace/devices.html", context, status=status)
 
@@ -168,13 +197,26 @@ def _device_page(
     windows_form: WindowFormSet | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    view = device_view(owner=person, device_id=device_id, now=utc_now())
+    now, zone = utc_now(), ZoneInfo(person.time_zone)
+    view = device_view(owner=person, device_id=device_id, now=now)
+    night = device_night(owner=person, device_id=device_id, now=now)
     own_windows = windows_of_device(view.device)
     context = {
         "view": view,
+        "night": night_view(night, zone=zone),
+        "week": week_chart(view.profile.windows, now=now.astimezone(zone)),
+        "rules": rules_in_force(view.profile, now=now),
+        "now": now,
         "has_own_windows": bool(own_windows),
+        "presets": window_presets(common_windows_of(person)),
+        "week_now": _week_now(now.astimezone(zone)),
         "name_form": name_form or DeviceNameForm(initial={"name": view.device.name}),
         "policy_form": policy_form or PolicyForm.of(view.device),
         "windows_form": windows_form or window_formset(own_windows),
     }
     return render(request, "marketplace/device.html", context, status=status)
+
+
+def _week_now(wall: datetime) -> str:
+    """For the week grid: weekday and minute on the owner's clock, which the browser's need not be."""
+    return f"{wall.weekday()} {minute_of_day(wall.time())}"

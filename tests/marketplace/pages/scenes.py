@@ -11,13 +11,15 @@ from asgiref.sync import async_to_sync
 from accounts.domain.windows import Window
 from accounts.models import Device, User
 from accounts.services import idle_windows_replace
+from billing.services import wallet_freeze
 from common.clock import utc_now
 from marketplace.datasets.services import dataset_upload
+from marketplace.jobs.pausing import freezes_pending
 from marketplace.jobs.services import job_confirm, job_create
 from marketplace.jobs.settings import settings_parse
 from marketplace.jobs.settling import settle_pending
 from marketplace.models import Dataset, Job
-from scheduler.models import Lease, Round, Shard, Standing
+from scheduler.models import Lease, Round, Run, Shard, Spell, Standing
 from tests.marketplace.cast import round_closes, run_ends, run_of
 from tests.marketplace.files import npz
 from worker_protocol.presences import presence_note
@@ -69,6 +71,15 @@ def ended(job: Job) -> Job:
     return job
 
 
+def paused(job: Job) -> Job:
+    """A running job whose buyer's wallet has been frozen."""
+    job = trained(job, rounds=3, owner=job.owner)
+    wallet_freeze(user=job.owner, because="a payment into it has been disputed with its bank.")
+    freezes_pending()
+    Run.objects.filter(pk=str(job.run_id)).update(state=Run.State.PAUSED)
+    return job
+
+
 def round_under_way(job: Job, device: Device) -> Lease:
     """An open round of three shards: one done, one on `device`, one waiting."""
     run = run_of(job)
@@ -94,6 +105,7 @@ def round_under_way(job: Job, device: Device) -> Lease:
         deadline_at=now + timedelta(seconds=30),
         expected_gpu_us=80_000,
         rate_microusd=400,
+        fee_basis_points=run.fee_basis_points,
         max_charge_microusd=100,
     )
 
@@ -139,3 +151,46 @@ def worked(owner: User, names: Sequence[str]) -> None:
     devices = list(Device.objects.filter(owner=owner, name__in=names))
     for index, lease in enumerate(Lease.objects.filter(owner_id=owner.pk, state=Lease.State.ACCEPTED)):
         Lease.objects.filter(pk=lease.pk).update(device_id=devices[index % len(devices)].pk)
+
+
+def night_of(device: Device, *spells: tuple[str | None, float, float]) -> None:
+    """The device's record: (what blocked it, from, to) in hours before now; 0 as an end is 'still'."""
+    now = utc_now()
+    Spell.objects.bulk_create(
+        Spell(
+            id=uuid.uuid4(),
+            device_id=device.pk,
+            blocked=blocked,
+            began_at=now - timedelta(hours=begins),
+            ended_at=now - timedelta(hours=ends) if ends else None,
+        )
+        for blocked, begins, ends in spells
+    )
+
+
+def spread(owner: User, *, hours: Sequence[float]) -> None:
+    """The owner's accepted leases, as if they had been worked off at these hours before now, over and over."""
+    now = utc_now()
+    for index, lease in enumerate(Lease.objects.filter(owner_id=owner.pk, state=Lease.State.ACCEPTED)):
+        round_, place = divmod(index, len(hours))
+        ended_at = now - timedelta(hours=hours[place], minutes=13 * round_)
+        minutes = 24 + 7 * ((index * 5) % 4)
+        Lease.objects.filter(pk=lease.pk).update(
+            granted_at=ended_at - timedelta(minutes=minutes), ended_at=ended_at
+        )
+
+
+def nights(owner: User) -> None:
+    """What a fleet (above) did in the last 24 hours: one worked, the others each had a reason not to."""
+    devices = {device.name: device for device in Device.objects.filter(owner=owner)}
+    night_of(
+        devices["Pixel on the shelf"],
+        ("not_charging", 23.5, 15),
+        (None, 14.2, 6.1),
+        ("too_hot", 6.1, 5.2),
+        (None, 5.2, 0),
+    )
+    night_of(devices["Kitchen tablet"], ("battery_low", 20, 0))
+    night_of(devices["Work laptop"], ("outside_window", 12, 0))
+    night_of(devices["Old phone with a long name that someone gave it"], (None, 7, 0))
+    night_of(devices["Living room laptop"], (None, 22, 4), ("not_on_wifi", 4, 1), (None, 1, 0))

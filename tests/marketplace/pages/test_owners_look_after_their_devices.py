@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import time, timedelta
 
 import pytest
+import segno
 
 from accounts.domain.windows import Window
 from accounts.models import Device, PairingCode, User
@@ -45,11 +46,29 @@ def test_without_a_device_the_page_says_how_to_get_one(browser):
 
 def test_a_code_is_shown_once_with_the_command_and_pairs_a_device(browser, ada, settings):
     page = browser.post("/devices/pair/")
-    code = page.context["code"]
+    code = page.context["pairing"].code
     assert f"--server {settings.PUBLIC_URL} --pair {code}" in page.content.decode()
     assert code not in browser.get("/devices/").content.decode()
     device_pair(code=code, public_key=KEY, name="Phone", kind="phone", device_class="phone-high")
     assert "Phone" in text_of(browser.get("/devices/list/"))
+
+
+def test_a_phone_scans_the_code_in_a_fragment_that_no_server_sees(browser, settings):
+    settings.PUBLIC_URL = "https://nightshift.example"
+    page = browser.post("/devices/pair/")
+    panel = page.context["pairing"]
+    assert panel.phone_url == f"https://nightshift.example/device/#code={panel.code}"
+    assert segno.make(panel.phone_url, error="m").svg_inline(
+        border=4, svgclass="qr", lineclass=None, omitsize=True
+    ) == str(panel.qr_svg)
+    assert panel.qr_svg in page.content.decode()
+    assert "style=" not in panel.qr_svg
+    assert "does not begin with https" not in text_of(page)
+
+
+def test_an_address_that_phones_cannot_use_is_said(browser, settings):
+    settings.PUBLIC_URL = "http://127.0.0.1:8000"
+    assert "does not begin with https" in text_of(browser.post("/devices/pair/"))
 
 
 def test_too_many_codes_are_refused_in_words(browser, ada):

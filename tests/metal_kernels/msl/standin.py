@@ -3,7 +3,6 @@
 import ctypes
 import hashlib
 import re
-import struct
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,13 +35,12 @@ class MslOnCpu:
 
     def run(self, steps: Sequence[StepNumbers]) -> None:
         for numbers in steps:
-            record = struct.pack("<ffii", numbers.lr, numbers.step, numbers.step_index, 0)
             for dispatch in self._compiled.dispatches:
                 kernel = self._compiled.kernels[dispatch.kernel]
                 addresses = [self._memory[buffer].ctypes.data for buffer in dispatch.buffers]
                 self._kernels[dispatch.kernel](
                     (ctypes.c_void_p * len(addresses))(*addresses),
-                    ctypes.c_char_p(record),
+                    ctypes.c_char_p(numbers.record()),
                     (ctypes.c_uint32 * 3)(*kernel.groups),
                     ctypes.c_uint32(kernel.lanes),
                 )

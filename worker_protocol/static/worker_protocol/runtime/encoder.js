@@ -43,7 +43,7 @@ export class DeltaEncoder {
         this.#executor.borrow(position, training, this.#places.get(name));
       }
     });
-    const gpuUs = await this.#executor.run([{ lr: 0, step: 0 }]);
+    const gpuUs = await this.#executor.run([{ lr: 0, step: 0, seed: 0 }]);
     const wanted = this.#compiled.buffers
       .map(({ role, key, elements }, position) => ({ role, key, elements, position }))
       .filter(({ role }) => role === "result");

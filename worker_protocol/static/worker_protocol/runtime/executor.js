@@ -101,8 +101,9 @@ export class Executor {
     return parts;
   }
 
-  // Every dispatch and copy once for each of `steps`, [{lr, step}]. Resolves to the GPU time in microseconds. After
-  // each submission `onStep` hears how many steps are done, and `signal` can stop the run.
+  // Every dispatch and copy once for each of `steps`, [{lr, step, seed}]. Resolves to the GPU time in microseconds. After
+  // each submission `onStep` hears how many steps are done, and is waited for; `signal` can stop
+  // the run.
   async run(steps, { signal = null, onStep = () => {} } = {}) {
     this.#writeUniforms(steps);
     const dispatches = this.#compiled.dispatches.length;
@@ -114,7 +115,7 @@ export class Executor {
       const submissionMs = await this.#submit(start, end);
       this.#plan.learn(start, end, submissionMs);
       gpuMs += submissionMs;
-      onStep(Math.floor(end / dispatches));
+      await onStep(Math.floor(end / dispatches));
     }
     return Math.round(gpuMs * 1000);
   }
@@ -216,10 +217,12 @@ export class Executor {
       this.#uniforms = { buffer, group: device.createBindGroup({ layout: this.#uniformLayout, entries }) };
     }
     const records = new DataView(new ArrayBuffer(size));
-    steps.forEach(({ lr, step }, index) => {
+    steps.forEach(({ lr, step, seed }, index) => {
       records.setFloat32(index * RECORD_BYTES, lr, true);
       records.setFloat32(index * RECORD_BYTES + 4, step, true);
       records.setInt32(index * RECORD_BYTES + 8, index, true);
+      records.setUint32(index * RECORD_BYTES + 12, seed % 2 ** 32, true);
+      records.setUint32(index * RECORD_BYTES + 16, Math.floor(seed / 2 ** 32), true);
     });
     device.queue.writeBuffer(this.#uniforms.buffer, 0, records.buffer);
   }

@@ -82,7 +82,7 @@ export class ShardTrainer {
       });
       this.#encoder?.begin(params);
     });
-    const records = Array.from({ length: steps }, (_, index) => ({ lr: learningRate, step: index + 1 }));
+    const records = Array.from({ length: steps }, (_, index) => ({ lr: learningRate, step: index + 1, seed }));
     return this.#executor.run(records, { signal, onStep });
   }
 

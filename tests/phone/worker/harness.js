@@ -1,0 +1,133 @@
+// What the tests call in the page. Values cross as JSON: bytes as hex.
+
+import { tensorfileDumps, tensorfileLoads } from "/static/worker_protocol/runtime/tensorfile.js";
+import { closeMeaning } from "/static/worker_protocol/wire/errors.js";
+import { decodeDevice, decodeServer, encode } from "/static/worker_protocol/wire/messages.js";
+import { DeviceSession } from "/static/worker_protocol/wire/session.js";
+import { fromHex, sign, signingBytes } from "/static/worker_protocol/wire/signing.js";
+import { decide } from "/static/worker_protocol/worker/guard.js";
+import { Machine, variantFor } from "/static/worker_protocol/worker/machine.js";
+import { ThermalEstimate } from "/static/worker_protocol/worker/thermal.js";
+import { selfTest } from "/static/worker_protocol/worker/trial.js";
+
+const DECODERS = { device: decodeDevice, server: decodeServer };
+const PKCS8_OF_ED25519 = "302e020100300506032b657004220420";
+
+// {value} or, for an error of ours, {error: {name, code, message, field}}.
+async function outcome(work) {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    if (!("code" in error) || error instanceof DOMException) throw error;
+    return { error: { name: error.name, code: error.code, message: error.message, field: error.field ?? null } };
+  }
+}
+
+function frameOf({ text, binary_hex: binaryHex, repeated }) {
+  if (text !== undefined) return text;
+  if (binaryHex !== undefined) return fromHex(binaryHex).buffer;
+  return repeated.before + repeated.unit.repeat(repeated.times) + repeated.after;
+}
+
+function privateKey(seed) {
+  return crypto.subtle.importKey("pkcs8", fromHex(PKCS8_OF_ED25519 + seed), "Ed25519", false, ["sign"]);
+}
+
+function feed(session, step) {
+  if (step.send !== undefined) session.send(decodeDevice(step.send));
+  else if (step.tick) session.tick(step.at_ms);
+  else return session.receive(step.receive ?? fromHex(step.receive_binary_hex).buffer, step.at_ms);
+  return [];
+}
+
+const bytesAt = async (url) => new Uint8Array(await (await fetch(url)).arrayBuffer());
+
+// The program's file with what one of its kernels stores made a little larger, or one more.
+function withWrongKernel(file, position) {
+  const { tensors, metadata } = tensorfileLoads(file);
+  const compiled = JSON.parse(metadata.get("compiled.cpu"));
+  const kernel = compiled.kernels[position];
+  for (const [type, wrong] of [["f32", "$1($2) * 1.3 + 0.01;"], ["i32", "$1($2) + 1;"]]) {
+    const written = new RegExp(`var<storage, read_write> (b\\d+): array<${type}>`, "g");
+    const names = [...kernel.wgsl.matchAll(written)].map(([, name]) => name);
+    if (names.length === 0) continue;
+    kernel.wgsl = kernel.wgsl.replace(new RegExp(`^( *(?:${names.join("|")})\\[.*\\] = )(.*);$`, "gm"), wrong);
+  }
+  metadata.set("compiled.cpu", JSON.stringify(compiled));
+  return { name: kernel.name, file: tensorfileDumps(tensors, Object.fromEntries(metadata)) };
+}
+
+globalThis.harness = {
+  variantFor,
+
+  // The thermal state and speed after each observation; one of no busy time only lets time pass.
+  thermal: (observations) => {
+    const estimate = new ThermalEstimate();
+    return observations.map(({ program = "a", work = 1, busy_ms: busyMs, at_ms: nowMs }) => {
+      estimate.observe({ program, work, busyMs, nowMs });
+      return { state: estimate.state(nowMs), speed: estimate.speed, pause_ms: estimate.pauseMs(busyMs) };
+    });
+  },
+
+  // The verdicts on situations one after the other.
+  guard: (situations) => {
+    let before = null;
+    return situations.map((situation) => {
+      before = decide({ stopped: false, visible: true, serverNowMs: 0, ...situation, before });
+      return before;
+    });
+  },
+
+  // For each kernel of a case of the self-test: was it caught when it was the wrong one, and named?
+  wrongKernels: async (caseName) => {
+    const url = "/device/self-test.json";
+    const manifest = await (await fetch(url)).json();
+    const known = manifest.cases.find(({ name }) => name === caseName);
+    const program = await bytesAt(`/device/self-test/${known.program.sha256}`);
+    const kernels = JSON.parse(tensorfileLoads(program).metadata.get("compiled.cpu")).kernels;
+    const machine = new Machine();
+    const verdicts = [];
+    for (let position = 0; position < kernels.length; position += 1) {
+      const wrong = withWrongKernel(program, position);
+      const fetched = async ({ sha256, url: at }) => (sha256 === known.program.sha256 ? wrong.file : bytesAt(at));
+      machine.close(); // another file under the same hash
+      const { ok, failed } = await selfTest({ machine, blobs: { fetch: fetched }, manifest: { cases: [known] } });
+      verdicts.push({ kernel: wrong.name, ok, failed });
+    }
+    machine.close();
+    return verdicts;
+  },
+
+  decoded: (direction, frame) => outcome(() => DECODERS[direction](frameOf(frame))),
+  rewritten: (direction, text) => outcome(() => encode(DECODERS[direction](text))),
+  encoded: (message) => outcome(() => encode(message)),
+  closeMeaning,
+
+  signed: async ({ key_seed: seed, nonce, device_id: deviceId }) => {
+    const bytes = signingBytes({ nonce, deviceId });
+    return {
+      signing_bytes: Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join(""),
+      signature: await sign(await privateKey(seed), bytes),
+    };
+  },
+
+  // What the device's end does at each step of a session's vector.
+  played: async ({ setup, steps }) => {
+    const [hello, status] = [decodeDevice(setup.hello), decodeDevice(setup.status)];
+    const key = await privateKey(setup.key_seed);
+    const session = new DeviceSession({ hello, nowMs: 0 });
+    const outcomes = [];
+    for (const step of steps) {
+      const actsOn = step.open ? [] : feed(session, step);
+      if (session.toSign !== null) session.authenticate(await sign(key, session.toSign));
+      if (session.statusIsDue(step.at_ms)) session.sendStatus(status, step.at_ms);
+      outcomes.push({
+        sends: session.framesToSend(),
+        acts_on: actsOn.map(encode),
+        state: session.state,
+        close_code: session.closeCode,
+      });
+    }
+    return outcomes;
+  },
+};

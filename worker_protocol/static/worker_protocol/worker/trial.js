@@ -1,0 +1,169 @@
+// What a device shows of itself before it gets work: that its kernels compute what they should, and how fast.
+
+import { KernelError } from "../runtime/errors.js";
+import { elementsOf, tensorfileLoads } from "../runtime/tensorfile.js";
+import { CannotWork } from "./errors.js";
+
+export const MANIFEST_URL = "/device/self-test.json";
+const PATIENCE_MS = 180_000;
+// Quantised deltas and another order of sums stay well within this; a wrong kernel does not.
+const LARGEST_ERROR = 0.05;
+const LARGEST_LOSS_ERROR = 1e-3;
+const BLOCK = 256;
+// One measurement of the benchmark is meant to take this long.
+const RUN_MS = 1_000;
+const FIRST_STEPS = 4;
+const MOST_STEPS = 4_096;
+
+// {ok, failed: [kernel names], cases: [names of the cases they fail]} of every case's known answers.
+export async function selfTest({ machine, blobs, manifest, signal = null, url = MANIFEST_URL }) {
+  const [failed, failedCases] = [new Set(), []];
+  for (const known of manifest.cases) {
+    const kernels = await wrongKernels(known, { machine, blobs, signal, url });
+    if (kernels.length > 0) failedCases.push(known.name);
+    for (const kernel of kernels) failed.add(kernel);
+  }
+  return { ok: failed.size === 0, failed: [...failed], cases: failedCases };
+}
+
+// {flopsPerSecond, deviceClass, speedFactor} after `ms` of training steps; `told` hears how much of that is over.
+export async function benchmark({ machine, blobs, ms, signal = null, url = MANIFEST_URL, told = () => {} }) {
+  const { benchmark: known } = JSON.parse(await manifestText(url, signal));
+  const program = await blobs.fetch(at(known.program, url), { patienceMs: PATIENCE_MS, signal });
+  const compiled = await machine.load(known.program.sha256, program);
+  const task = { ...madeUp(compiled), seed: 1, learningRate: 1e-3, signal, onStep: () => {} };
+  const stepsUs = [];
+  const startedMs = performance.now();
+  let steps = FIRST_STEPS;
+  for (let spentMs = 0; spentMs < ms || stepsUs.length < 2; spentMs = performance.now() - startedMs) {
+    const { gpuUs } = await machine.train({ ...task, steps });
+    stepsUs.push(gpuUs / steps);
+    told(Math.min(1, (performance.now() - startedMs) / ms));
+    steps = Math.round(Math.min(MOST_STEPS, Math.max(FIRST_STEPS, (steps * RUN_MS * 1000) / Math.max(1, gpuUs))));
+  }
+  const stepUs = median(stepsUs.slice(1)); // the first run makes pipelines
+  const deviceClass = classFor(machine.variant, stepUs, known.expected_step_us);
+  return {
+    flopsPerSecond: (known.flops_per_step * 1e6) / stepUs,
+    deviceClass,
+    speedFactor: known.expected_step_us[deviceClass] / stepUs,
+  };
+}
+
+// What the site would have tested. Throws CannotWork `self_test_unavailable`.
+export async function manifestText(url, signal) {
+  const response = await fetch(url, { signal, cache: "no-cache" }).catch(() => null);
+  signal?.throwIfAborted();
+  if (!response?.ok) {
+    throw new CannotWork("self_test_unavailable", "The site does not give its self-test now; try again later.");
+  }
+  return response.text();
+}
+
+const at = (blob, url) => ({ ...blob, url: String(new URL(`self-test/${blob.sha256}`, new URL(url, location.href))) });
+
+// ---- known answers
+
+// The names of the kernels that computed what is wrong; those of the whole program where it did not run.
+async function wrongKernels(known, { machine, blobs, signal, url }) {
+  const fetched = (blob) => blobs.fetch(at(blob, url), { patienceMs: PATIENCE_MS, signal });
+  const [program, params, slice, moved] = await Promise.all(
+    [known.program, known.params, known.slice, known.moved].map(fetched),
+  );
+  const compiled = await machine.load(known.program.sha256, program);
+  try {
+    const trained = await machine.train({
+      params: tensorfileLoads(params).tensors,
+      slice: tensorfileLoads(slice).tensors,
+      steps: known.steps,
+      seed: known.seed,
+      learningRate: known.learning_rate,
+      signal,
+      onStep: () => {},
+    });
+    return writersOf(compiled, wrongKeys(known, trained, tensorfileLoads(moved).tensors));
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (!(error instanceof KernelError)) throw error;
+    return error.field && compiled.kernels.some(({ name }) => name === error.field)
+      ? [error.field]
+      : compiled.kernels.map(({ name }) => name);
+  }
+}
+
+// Keys of the model's tensors that moved elsewhere than they should; null for the losses.
+function wrongKeys(known, { delta, losses }, moved) {
+  const wrong = [];
+  const off = losses.some((loss, step) => {
+    const expected = known.losses[step];
+    return !(Math.abs(loss - expected) <= LARGEST_LOSS_ERROR * expected);
+  });
+  if (off || losses.length !== known.losses.length) wrong.push(null);
+  const { tensors } = tensorfileLoads(delta);
+  for (const [key, { data }] of moved) {
+    if (!movedAs(data, (part) => tensors.get(`${part}/${key}`)?.data)) wrong.push(key);
+  }
+  return wrong;
+}
+
+// Whether a delta says of a tensor what it should, give or take the delta's own coarseness.
+function movedAs(expected, part) {
+  if (expected instanceof BigInt64Array) return expected.every((value, place) => part("exact")[place] === value);
+  const [steps, scales] = [part("int8"), part("scales")];
+  let [error, size] = [0, 0];
+  expected.forEach((value, place) => {
+    const found = steps[place] * scales[Math.floor(place / BLOCK)];
+    error += (found - value) ** 2;
+    size += value ** 2;
+  });
+  return error <= LARGEST_ERROR ** 2 * size;
+}
+
+// Kernels that write the buffers of these keys.
+function writersOf(compiled, keys) {
+  const names = new Set();
+  for (const { kernel: position, buffers } of compiled.dispatches) {
+    const kernel = compiled.kernels[position];
+    buffers.forEach((place, binding) => {
+      const { role, key } = compiled.buffers[place];
+      const isWrong = (role === "losses" && keys.includes(null)) || (role === "state" && keys.includes(key));
+      if (kernel.writes[binding] && isWrong) names.add(kernel.name);
+    });
+  }
+  return [...names];
+}
+
+// ---- speed
+
+// Parameters and rows of no meaning: only their shapes count.
+function madeUp(compiled) {
+  const [params, slice] = [new Map(), new Map()];
+  for (const { role, key, value } of compiled.inputs) {
+    const data = filled(value);
+    if (role === "parameter" || role === "buffer") params.set(key, { ...value, data });
+    if (role === "input") slice.set("inputs", { ...value, data });
+    if (role === "target") slice.set("targets", { ...value, data });
+  }
+  return { params, slice };
+}
+
+function filled({ dtype, shape }) {
+  const elements = elementsOf(shape);
+  if (dtype === "int64") return new BigInt64Array(elements);
+  if (dtype !== "float32") return new Int32Array(elements);
+  return Float32Array.from({ length: elements }, (_, place) => 0.05 * Math.sin(place));
+}
+
+// The class of the site's whose speed is nearest, among those of this kind of device.
+function classFor(variant, stepUs, expectedStepUs) {
+  if (variant === "cpu") return "laptop-cpu";
+  const kind = variant === "phone" ? "phone-" : "laptop-gpu";
+  const classes = Object.keys(expectedStepUs).filter((key) => key.startsWith(kind));
+  const distance = (key) => Math.abs(Math.log(expectedStepUs[key] / stepUs));
+  return classes.sort((one, other) => distance(one) - distance(other))[0];
+}
+
+function median(values) {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.floor(sorted.length / 2)];
+}
