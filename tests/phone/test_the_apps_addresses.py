@@ -69,7 +69,8 @@ def test_the_icons_are_as_the_code_draws_them():
 
 def kept(client) -> dict[str, Any]:
     text = client.get("/device/sw.js").content.decode()
-    return json.loads(text.partition("self.shell = ")[2].partition(";\n")[0])
+    shell: dict[str, Any] = json.loads(text.partition("self.shell = ")[2].partition(";\n")[0])
+    return shell
 
 
 def test_the_shell_is_the_page_and_its_files_and_nothing_of_anyones(client):
