@@ -175,6 +175,7 @@ def accepted(device_id: UUID, *, charge_microusd: int, ended_at: datetime) -> Le
         step_dispatches=1,
         memory_bytes=1,
         rates={},
+        fee_basis_points=2_000,
         budget_microusd=charge_microusd,
         params_sha256=asked.initial_params_sha256,
     )
