@@ -5,17 +5,20 @@ it, so that a process may die at any moment and another goes on.
 """
 
 import logging
-import uuid
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 from django.conf import settings
+from django.db import models
 
 from billing.delivering import delivery_send
 from billing.domain.amounts import MICROUSD_PER_CENT
 from billing.errors import BillingError
-from billing.models import OwnerDelivery, Payout, PayoutAccount, Refund
+from billing.models import AutoTopUp, Notice, OwnerDelivery, Payout, PayoutAccount, Refund, TopUp
 from billing.selectors import available_microusd
+from billing.services.auto_top_ups import auto_payment_advance, auto_top_up_advance
+from billing.services.notices import notice_send
 from billing.services.payout_steps import payout_advance
 from billing.services.payouts import payout_request
 from billing.services.refunds import refund_advance
@@ -33,9 +36,12 @@ def payments_advance(*, now: datetime) -> None:
         return
     events_handle_due(now=now)
     payouts_schedule(now=now)
+    _see_through(AutoTopUp, lambda pk: auto_top_up_advance(user_id=pk, now=now), now)
+    _see_through(TopUp, lambda pk: auto_payment_advance(top_up_id=pk, now=now), now)
     _see_through(Refund, lambda pk: refund_advance(refund_id=pk, now=now), now)
     _see_through(Payout, lambda pk: payout_advance(payout_id=pk, now=now), now)
     _see_through(OwnerDelivery, lambda pk: delivery_send(delivery_id=pk, now=now), now)
+    _see_through(Notice, lambda pk: notice_send(notice_id=pk, now=now), now)
 
 
 def payouts_schedule(*, now: datetime) -> None:
@@ -65,12 +71,15 @@ def _monday(now: datetime) -> date:
 
 
 def _see_through(
-    model: type[Refund | Payout | OwnerDelivery], advance: Callable[[uuid.UUID], None], now: datetime
+    model: type[AutoTopUp | TopUp | Refund | Payout | OwnerDelivery | Notice],
+    advance: Callable[[Any], None],
+    now: datetime,
 ) -> None:
-    rows = model.objects.filter(next_try_at__lte=now).order_by("next_try_at")
+    manager: models.Manager[Any] = model.objects
+    rows = manager.filter(next_try_at__lte=now).order_by("next_try_at")
     for pk in list(rows.values_list("pk", flat=True)[:AT_ONCE]):
         try:
             advance(pk)
         except Exception:
             log.exception("%s %s failed; it will be looked at again in a while", model.__name__, pk)
-            model.objects.filter(pk=pk, next_try_at__lte=now).update(next_try_at=now + AFTER_A_DEFECT)
+            manager.filter(pk=pk, next_try_at__lte=now).update(next_try_at=now + AFTER_A_DEFECT)

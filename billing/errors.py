@@ -11,8 +11,13 @@ BillingError
 ├── RateInvalid               a price that cannot be, or that would begin in the past
 ├── EstimateInvalid           a class or hours that nothing can be said of
 ├── ReasonInvalid             an operator's act without a reason, or with too long a one
+├── AdjustmentInvalid         an account that no adjustment may touch, or twice the same
+├── AdjustmentNotFound        none that waits has this id
+├── SecondOperatorNeeded      whoever asked for an adjustment cannot approve it
+├── UnmatchedInvalid          resolved already, or two that do not make a pair
 ├── WalletFrozen              a chargeback is open, or an operator has said so
 ├── PayInError
+│   ├── ConsentMissing        a card is charged by itself only after a clear yes
 │   ├── TopUpNotFound
 │   └── TopUpNotRefundable    not paid, disputed, or refunded before
 ├── PayOutError
@@ -25,6 +30,7 @@ BillingError
 │   ├── PayoutAccountMissing  the owner has not opened one
 │   ├── PayoutAccountUnready  it cannot be paid to; says why and what to do
 │   ├── PayoutNotFound
+│   ├── PayoutGone            on its way to the bank, or over: too late to freeze it
 │   └── PayoutsFrozen         an operator has said so
 ├── StripeError
 │   ├── StripeNotConfigured   this site has no key
@@ -107,12 +113,32 @@ class ReasonInvalid(BillingError):
     code = "reason_invalid"
 
 
+class AdjustmentInvalid(BillingError):
+    code = "adjustment_invalid"
+
+
+class AdjustmentNotFound(BillingError):
+    code = "adjustment_not_found"
+
+
+class SecondOperatorNeeded(BillingError):
+    code = "second_operator_needed"
+
+
+class UnmatchedInvalid(BillingError):
+    code = "unmatched_invalid"
+
+
 class WalletFrozen(BillingError):
     code = "wallet_frozen"
 
 
 class PayInError(BillingError):
     code = "pay_in_error"
+
+
+class ConsentMissing(PayInError):
+    code = "consent_missing"
 
 
 class TopUpNotFound(PayInError):
@@ -163,6 +189,10 @@ class PayoutNotFound(PayOutError):
     code = "payout_not_found"
 
 
+class PayoutGone(PayOutError):
+    code = "payout_gone"
+
+
 class PayoutsFrozen(PayOutError):
     code = "payouts_frozen"
 
@@ -185,9 +215,11 @@ class StripeRefused(StripeError):
 
     code = "stripe_refused"
 
-    def __init__(self, stripe_code: str) -> None:
+    def __init__(self, stripe_code: str, *, decline_code: str = "", about: str = "") -> None:
         super().__init__(f"Stripe has refused this ({stripe_code or 'no code given'}). Nothing was moved.")
         self.stripe_code = stripe_code
+        self.decline_code = decline_code  # of a card's bank
+        self.about = about  # the payment that was refused
 
 
 class StripeUnavailable(StripeError):

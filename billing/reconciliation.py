@@ -40,6 +40,7 @@ class Mismatch:
     kind: str
     stripe_microusd: int | None
     ledger_microusd: int | None
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +61,37 @@ def reconcile(transactions: Iterable[Json], *, since: datetime, now: datetime) -
             outside += 1
             continue
         movement = _movement(transaction, finder)
-        found = ours.get(movement.ledger_key)
+        found, _ = ours.get(movement.ledger_key, (None, now))
         if found is not None:
             paired.add(movement.ledger_key)
         if found != movement.amount_microusd and since <= movement.at <= now - LATE:
             mismatches.append(
                 Mismatch(
-                    movement.ledger_key, movement.stripe_id, movement.kind, movement.amount_microusd, found
+                    movement.ledger_key,
+                    movement.stripe_id,
+                    movement.kind,
+                    movement.amount_microusd,
+                    found,
+                    movement.at,
                 )
             )
     alone = [
-        Mismatch(key, "", key.partition(":")[0], None, amount)
-        for key, amount in _ledger_side(since).items()
+        Mismatch(key, "", key.partition(":")[0], None, amount, at)
+        for key, (amount, at) in _ledger_side(since).items()
         if key not in paired
     ]
     return Reconciliation(paired=len(paired), outside=outside, mismatches=(*mismatches, *alone))
 
 
-def _ledger_side(since: datetime) -> dict[str, int]:
-    """What the books say that our balance at Stripe gained, by idempotency key."""
-    rows = Posting.objects.filter(account__key=STRIPE_KEY, transfer__created_at__gte=since).values_list(
-        "transfer__idempotency_key", "amount_microusd"
+def _ledger_side(since: datetime) -> dict[str, tuple[int, datetime]]:
+    """What the books say that our balance at Stripe gained, and when, by idempotency key."""
+    rows = (
+        Posting.objects.filter(account__key=STRIPE_KEY, transfer__created_at__gte=since)
+        # What corrected an unmatched movement belongs to that one, which is listed as resolved.
+        .filter(transfer__adjustment__unmatched=None)
+        .values_list("transfer__idempotency_key", "amount_microusd", "transfer__created_at")
     )
-    return {key: -amount for key, amount in rows}
+    return {key: (-amount, at) for key, amount, at in rows}
 
 
 def _movement(transaction: Json, finder: Callable[[Json], str]) -> Movement:

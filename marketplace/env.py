@@ -49,6 +49,7 @@ class Env(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     stripe_api_base: str = "https://api.stripe.com"
     earnings_hold_back_days: Annotated[int, Meta(ge=0, le=90)] = 7
     payout_fee_microusd: Annotated[int, Meta(ge=0, le=1_000_000)] = 250_000
+    adjustment_limit_microusd: Annotated[int, Meta(ge=0)] = 50_000_000
     max_dataset_bytes: Annotated[int, Meta(ge=1)] = 256 * 1024 * 1024
     torch_threads: Annotated[int, Meta(ge=1, le=256)] = 1
 

@@ -187,6 +187,7 @@ STRIPE_WEBHOOK_SECRETS = [secret for secret in ENV.stripe_webhook_secrets.split(
 STRIPE_API_BASE = ENV.stripe_api_base.rstrip("/")
 EARNINGS_HOLD_BACK_DAYS = ENV.earnings_hold_back_days
 PAYOUT_FEE_MICROUSD = ENV.payout_fee_microusd
+ADJUSTMENT_LIMIT_MICROUSD = ENV.adjustment_limit_microusd
 TORCH_THREADS = ENV.torch_threads
 
 REST_FRAMEWORK: dict[str, Any] = {

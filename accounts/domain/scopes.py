@@ -8,6 +8,7 @@ SCOPES: dict[str, str] = {
     "devices:read": "see devices and their idle windows",
     "devices:write": "pair, change, pause and remove devices",
     "money:read": "see the wallet, holds and earnings",
+    "money:write": "set up automatic top-ups, which charge a saved card",
     "payouts:read": "see earnings by device and day, and payouts",
     "payouts:write": "ask for payouts to the owner's bank",
 }

@@ -53,6 +53,7 @@ class PayoutOut(serializers.ModelSerializer[Payout]):
             "id",
             "state",
             "because",
+            "frozen_because",
             "amount_microusd",
             "fee_microusd",
             "net_microusd",

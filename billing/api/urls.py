@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from billing.api import hooks, views
+from billing.api import automatic, hooks, views
 
 urlpatterns = [
+    path("wallet/auto-top-up/", automatic.AutoTopUpView.as_view(), name="api-auto-top-up"),
     path("payouts/", views.PayoutsView.as_view(), name="api-payouts"),
     path("payouts/account/", views.AccountView.as_view(), name="api-payouts-account"),
     path("payouts/balances/", views.BalancesView.as_view(), name="api-payouts-balances"),

@@ -71,6 +71,26 @@ def grant_entry(
     )
 
 
+def adjustment_entry(
+    *, adjustment_id: UUID, from_key: str, to_key: str, amount_microusd: int, operator_id: int, reason: str
+) -> Entry:
+    return Entry(
+        idempotency_key=f"adjustment:{adjustment_id}",
+        reason="adjustment",
+        asked=f"adjust {amount_microusd} from {from_key} to {to_key}",
+        lines={from_key: -amount_microusd, to_key: amount_microusd},
+        memo=reason[:MEMO_MAX_CHARS],
+        operator_id=operator_id,
+    )
+
+
+def adjustable(key: str) -> bool:
+    """Whether an adjustment may touch this account. What is held or in transit belongs to a job, refund or payout."""
+    kind, _, rest = key.partition(":")
+    owned = kind in ("wallet", "earnings") and rest.isdecimal() and rest == str(int(rest))
+    return owned or key in (FEES_KEY, SOURCE_KEY, "source:stripe", "source:chargebacks")
+
+
 def hold_entry(*, wallet: str, hold_key: str, reference: str, amount_microusd: int) -> Entry:
     return Entry(
         idempotency_key=f"hold:{reference}",

@@ -19,6 +19,9 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     "returned": frozenset(),
 }
 
+# An operator may stop one that is still ours to send on: to Stripe, or from the owner's account there to the bank.
+FREEZABLE = frozenset({"debited", "transferred", "failed"})
+
 
 def sources_of(target: str) -> list[str]:
     """The states from which a payout may come to `target`."""

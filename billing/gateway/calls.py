@@ -5,6 +5,7 @@ answer is given; until then the same request is made again under the same key. A
 the key, so an older call is looked for among what exists before it is made again.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,27 +20,46 @@ _KEPT = ("id", "status", "url", "payment_intent", "destination_payment")
 
 
 def call_make(
-    stripe: StripeGateway, operation: str, *, key: str, params: Json, now: datetime, stripe_account: str = ""
+    stripe: StripeGateway,
+    operation: str,
+    *,
+    key: str,
+    params: Json,
+    now: datetime,
+    stripe_account: str = "",
+    may_begin: Callable[[], None] = lambda: None,
 ) -> Json:
     """What Stripe answered to this request, made now or earlier. Not to be called inside a transaction.
 
+    `may_begin` is called in the transaction that would store the request for the first time, and stops it by raising.
+
     Raises StripeRefused (for good), StripeUnavailable (call again), IdempotencyConflict (a key used for two things).
     """
-    if operation in ("payout", "refund", "transfer"):
-        params = {**params, "metadata": {"key": key}}
-    call = _stored(operation, key=key, params=params, now=now, stripe_account=stripe_account)
+    if operation in ("payment_intent", "payout", "refund", "transfer"):
+        params = {**params, "metadata": {**params.get("metadata", {}), "key": key}}
+    call = _stored(
+        operation, key=key, params=params, now=now, stripe_account=stripe_account, may_begin=may_begin
+    )
     if call.state == StripeCall.State.BEGUN:
         _settle(stripe, call, now)
     if call.state == StripeCall.State.REFUSED:
-        raise StripeRefused(call.answer["code"])
+        raise StripeRefused(**call.answer)
     answer: Json = call.answer
     return answer
 
 
 @transaction.atomic(durable=True)
-def _stored(operation: str, *, key: str, params: Json, now: datetime, stripe_account: str) -> StripeCall:
+def _stored(
+    operation: str,
+    *,
+    key: str,
+    params: Json,
+    now: datetime,
+    stripe_account: str,
+    may_begin: Callable[[], None],
+) -> StripeCall:
     """The call's row, committed before anything is sent."""
-    call, _ = StripeCall.objects.get_or_create(
+    call, made = StripeCall.objects.get_or_create(
         key=key,
         defaults={
             "operation": operation,
@@ -48,6 +68,8 @@ def _stored(operation: str, *, key: str, params: Json, now: datetime, stripe_acc
             "begun_at": now,
         },
     )
+    if made:
+        may_begin()
     if (call.operation, call.params, call.stripe_account) != (operation, params, stripe_account):
         raise IdempotencyConflict(key)
     return call
@@ -58,13 +80,21 @@ def _settle(stripe: StripeGateway, call: StripeCall, now: datetime) -> None:
     try:
         answer = _found_or_sent(stripe, call, now)
     except StripeRefused as refusal:
-        _end(call, StripeCall.State.REFUSED, {"code": refusal.stripe_code}, now)
+        _end(call, StripeCall.State.REFUSED, _refusal(refusal), now)
     except StripeUnavailable as problem:
         cause = type(problem.__cause__).__name__
         StripeCall.objects.filter(pk=call.pk).update(tries=call.tries + 1, last_problem=cause)
         raise
     else:
         _end(call, StripeCall.State.ANSWERED, {name: answer[name] for name in _KEPT if name in answer}, now)
+
+
+def _refusal(refusal: StripeRefused) -> Json:
+    return {
+        "stripe_code": refusal.stripe_code,
+        "decline_code": refusal.decline_code,
+        "about": refusal.about,
+    }
 
 
 def _found_or_sent(stripe: StripeGateway, call: StripeCall, now: datetime) -> Json:

@@ -33,6 +33,14 @@ def _operations(client: stripe.StripeClient) -> dict[str, Callable[..., Any]]:
         "account_link": client.v2.core.account_links.create,
         "balance_settings": v1.balance_settings.update,
         "checkout_session": v1.checkout.sessions.create,
+        "customer": v1.customers.create,
+        "payment_intent": v1.payment_intents.create,
+        "payment_intent_cancel": lambda params, options: v1.payment_intents.cancel(
+            params["id"], options=options
+        ),
+        "payment_method_detach": lambda params, options: v1.payment_methods.detach(
+            params["id"], options=options
+        ),
         "payout": v1.payouts.create,
         "refund": v1.refunds.create,
         "transfer": v1.transfers.create,
@@ -65,6 +73,9 @@ class StripeGateway:
         options: stripe.RequestOptions = {"stripe_account": stripe_account} if stripe_account else {}
         v1 = self._client.v1
         listings: dict[str, Callable[[], Any]] = {
+            "payment_intent": lambda: v1.payment_intents.list(
+                {"customer": params["customer"], "limit": PAGE_SIZE}, options
+            ),
             "payout": lambda: v1.payouts.list({"limit": PAGE_SIZE}, options),
             "refund": lambda: v1.refunds.list(
                 {"payment_intent": params["payment_intent"], "limit": PAGE_SIZE}, options
@@ -95,6 +106,14 @@ class StripeGateway:
         )
         arrived: Json = payment["balance_transaction"]
         return arrived
+
+    def saved_card(self, setup_intent_id: str) -> Json:
+        """The card that a buyer has saved on Stripe's page: its `id` and the public part of its `card`."""
+        intent = _asked(
+            lambda: self._client.v1.setup_intents.retrieve(setup_intent_id, {"expand": ["payment_method"]})
+        )
+        saved: Json = intent["payment_method"]
+        return saved
 
     def balance_transactions(self, *, since: datetime) -> Iterator[Json]:
         """Every movement of our balance at Stripe since then, newest first, each with its source."""
@@ -141,7 +160,12 @@ def _asked(request: Callable[[], Any]) -> Json:
         if error.http_status in (409, 429):
             raise StripeUnavailable from error
         log.warning("Stripe refused request %s: %s", error.request_id, error.code)
-        raise StripeRefused(error.code or "") from error
+        told: Json = (error.json_body or {}).get("error", {}) if isinstance(error.json_body, dict) else {}
+        raise StripeRefused(
+            error.code or "",
+            decline_code=told.get("decline_code") or "",
+            about=(told.get("payment_intent") or {}).get("id", ""),
+        ) from error
     except stripe.StripeError as error:
         # No connection, a 5xx, too many requests, a key in use, a key of ours that is wrong: it may have been done.
         log.warning("Stripe gave no answer (%s, request %s)", type(error).__name__, error.request_id)

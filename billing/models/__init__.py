@@ -1,6 +1,8 @@
-"""The books (`ledger`), earnings, prices (`rates`), money in (`pay_in`) and out (`pay_out`), Stripe, `audit`."""
+"""The books (`ledger`), earnings, prices (`rates`), money in (`pay_in`) and out (`pay_out`), Stripe, operators."""
 
 from billing.models.audit import OperatorAction
+from billing.models.auto_top_up import AutoTopUp, Notice
+from billing.models.corrections import Adjustment, Unmatched
 from billing.models.earnings import Earning
 from billing.models.ledger import Account, Hold, Posting, Transfer
 from billing.models.news import BillingNews
@@ -13,11 +15,14 @@ from billing.models.stripe import StripeCall, StripeEvent
 
 __all__ = [
     "Account",
+    "Adjustment",
+    "AutoTopUp",
     "BillingNews",
     "Dispute",
     "Earning",
     "Fee",
     "Hold",
+    "Notice",
     "OperatorAction",
     "OwnerDelivery",
     "OwnerHook",
@@ -32,4 +37,5 @@ __all__ = [
     "StripeEvent",
     "TopUp",
     "Transfer",
+    "Unmatched",
 ]

@@ -48,6 +48,7 @@ class Transfer(models.Model):
 
     class Reason(models.TextChoices):
         GRANT = "grant"
+        ADJUSTMENT = "adjustment"
         HOLD = "hold"
         CHARGE = "charge"
         RELEASE = "release"
@@ -73,7 +74,7 @@ class Transfer(models.Model):
         on_delete=models.PROTECT,
         null=True,
         related_name="+",
-        help_text="who granted it",
+        help_text="who granted or adjusted it",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -83,6 +84,10 @@ class Transfer(models.Model):
             models.CheckConstraint(
                 name="transfer_of_a_grant_names_its_operator",
                 condition=~Q(reason="grant") | Q(operator__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="transfer_of_an_adjustment_names_its_operator",
+                condition=~Q(reason="adjustment") | Q(operator__isnull=False),
             ),
         ]
 

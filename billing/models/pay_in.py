@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 
 class TopUp(models.Model):
-    """A payment into a wallet on Stripe's hosted page."""
+    """A payment into a wallet: on Stripe's hosted page, or, `automatic`, by the card that the buyer has saved."""
 
     class State(models.TextChoices):
         CREATED = "created"  # stored; Stripe's page is not known to exist
@@ -27,6 +27,11 @@ class TopUp(models.Model):
     page_url = models.TextField(blank=True)
     payment_intent_id = models.CharField(max_length=120, blank=True)
     because = models.CharField(max_length=200, blank=True)
+    automatic = models.BooleanField(
+        default=False, help_text="charged to the saved card when the wallet ran low"
+    )
+    tries = models.PositiveSmallIntegerField(default=0)
+    next_try_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
     paid_at = models.DateTimeField(null=True)
 
@@ -34,6 +39,11 @@ class TopUp(models.Model):
         ordering = ["-created_at"]
         constraints = [
             models.UniqueConstraint(fields=["user", "idempotency_key"], name="top_up_is_asked_for_once"),
+            models.UniqueConstraint(
+                fields=["user"],
+                condition=Q(automatic=True, state__in=["created", "open"]),
+                name="top_up_automatic_is_one_at_a_time",
+            ),
             models.CheckConstraint(name="top_up_is_positive", condition=Q(amount_microusd__gt=0)),
             models.CheckConstraint(
                 name="top_up_is_refunded_at_most_whole",

@@ -54,6 +54,7 @@ class Payout(models.Model):
     stripe_account = models.CharField(max_length=60)
     state = models.CharField(max_length=12, choices=State.choices, default=State.REQUESTED)
     because = models.CharField(max_length=200, blank=True, help_text="one sentence for the owner")
+    frozen_because = models.CharField(max_length=200, blank=True, help_text="why an operator has stopped it")
     transfer_id = models.CharField(max_length=120, blank=True)
     arrived_as = models.CharField(max_length=120, blank=True, help_text="the payment in the owner's account")
     bank_attempt = models.PositiveSmallIntegerField(default=1)
@@ -77,6 +78,10 @@ class Payout(models.Model):
             models.CheckConstraint(
                 name="payout_that_went_out_knows_its_transfer",
                 condition=Q(state__in=["requested", "debited", "returned"]) | ~Q(transfer_id=""),
+            ),
+            models.CheckConstraint(
+                name="payout_is_frozen_only_on_its_way",
+                condition=Q(frozen_because="") | Q(state__in=["debited", "transferred", "failed"]),
             ),
             models.UniqueConstraint(
                 fields=["transfer_id"],

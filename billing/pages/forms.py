@@ -6,19 +6,20 @@ from typing import Any
 
 from django import forms
 
+from billing.domain.auto_top_ups import Terms
 from billing.domain.countries import COUNTRIES
 from common.money import MICROUSD_PER_USD
+
+
+def _usd(label: str, **kwargs: Any) -> forms.DecimalField:
+    widget = forms.NumberInput(attrs={"step": "0.01"})
+    return forms.DecimalField(label=label, max_digits=9, decimal_places=2, widget=widget, **kwargs)
 
 
 class AmountForm(forms.Form):
     """An amount in USD, and a key so that a form that is sent twice moves money once."""
 
-    usd = forms.DecimalField(
-        label="Amount in USD",
-        max_digits=9,
-        decimal_places=2,
-        widget=forms.NumberInput(attrs={"step": "0.01"}),
-    )
+    usd = _usd("Amount in USD")
     key = forms.CharField(widget=forms.HiddenInput, max_length=80)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -30,6 +31,23 @@ class AmountForm(forms.Form):
     def amount_microusd(self) -> int:
         usd: Decimal = self.cleaned_data["usd"]
         return int(usd * MICROUSD_PER_USD)
+
+
+class AutoTopUpForm(forms.Form):
+    """The terms of automatic top-ups; nothing is charged without the yes at the end."""
+
+    threshold = _usd("When the wallet has less than, in USD", min_value=0)
+    amount = _usd("Add each time, in USD")
+    cap = _usd("In one month at most, in USD", help_text="Months are those of UTC.")
+    agreed = forms.BooleanField(
+        label="Yes, charge my saved card automatically under these terms",
+        error_messages={"required": "Tick this, or nothing is charged: it takes your clear yes."},
+    )
+
+    @property
+    def terms(self) -> Terms:
+        data = self.cleaned_data
+        return Terms(*(int(data[name] * MICROUSD_PER_USD) for name in ("threshold", "amount", "cap")))
 
 
 class CountryForm(forms.Form):

@@ -24,6 +24,8 @@ from billing.selectors.ledger import (
 )
 from billing.selectors.payments import (
     PayoutEstimate,
+    auto_top_up_of,
+    auto_top_up_spent_microusd,
     owner_deliveries_of,
     owner_hooks_of,
     payout_account_of,
@@ -45,6 +47,8 @@ __all__ = [
     "OpenHold",
     "PayoutEstimate",
     "StatementLine",
+    "auto_top_up_of",
+    "auto_top_up_spent_microusd",
     "available_microusd",
     "earnings_balance",
     "earnings_balances",

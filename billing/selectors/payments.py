@@ -4,18 +4,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
+from django.db.models.functions import Coalesce
 
 from accounts.models import User
 from billing.domain.amounts import MICROUSD_PER_CENT
+from billing.domain.auto_top_ups import month_of
 from billing.domain.capability import READY, in_words
 from billing.domain.countries import payout_country
 from billing.errors import PayoutNotFound, TopUpNotFound
-from billing.models import OwnerDelivery, OwnerHook, Payout, PayoutAccount, TopUp
+from billing.models import AutoTopUp, OwnerDelivery, OwnerHook, Payout, PayoutAccount, TopUp
 from billing.payout_terms import payout_fee_microusd
 from billing.selectors.earnings import available_microusd
 from billing.selectors.ledger import wallet_balance
 from common.money import format_usd
+
+_SPENT = (TopUp.State.CREATED, TopUp.State.OPEN, TopUp.State.PAID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,19 @@ class PayoutEstimate:
     net_microusd: int
     possible: bool
     because: str
+
+
+def auto_top_up_of(user: User) -> AutoTopUp | None:
+    return AutoTopUp.objects.filter(user=user).first()
+
+
+def auto_top_up_spent_microusd(user: User, *, now: datetime) -> int:
+    """What automatic top-ups have charged in this month (UTC), or may yet."""
+    charged = TopUp.objects.filter(
+        user=user, automatic=True, state__in=_SPENT, created_at__gte=month_of(now)
+    ).aggregate(all=Coalesce(Sum("amount_microusd"), 0))
+    spent: int = charged["all"]
+    return spent
 
 
 def top_ups_of(user: User) -> QuerySet[TopUp]:

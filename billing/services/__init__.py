@@ -1,7 +1,9 @@
 """Everything that moves money, by what it is about. Callers import from here; each module says what it promises."""
 
 from billing.domain.entries import Charge
+from billing.services.adjustments import adjustment_approve, adjustment_create, adjustment_decline
 from billing.services.audit import audit_note, operator_check, reason_checked
+from billing.services.auto_top_up_terms import auto_top_up_set, auto_top_up_stop
 from billing.services.ledger import grant_post, hold_charge, hold_open, hold_release
 from billing.services.owner_hooks import owner_delivery_replay, owner_hook_create, owner_hook_delete
 from billing.services.payout_accounts import (
@@ -11,7 +13,7 @@ from billing.services.payout_accounts import (
     payout_account_weekly,
 )
 from billing.services.payout_steps import payout_advance
-from billing.services.payouts import payout_bank_retry, payout_request
+from billing.services.payouts import payout_bank_retry, payout_freeze, payout_request, payout_unfreeze
 from billing.services.rates import fee_set, rate_set
 from billing.services.refunds import refund_create
 from billing.services.standing import (
@@ -23,10 +25,21 @@ from billing.services.standing import (
     wallet_unfreeze,
 )
 from billing.services.top_ups import top_up_create
+from billing.services.unmatched import (
+    unmatched_adjust,
+    unmatched_ignore,
+    unmatched_note,
+    unmatched_pair,
+)
 
 __all__ = [
     "Charge",
+    "adjustment_approve",
+    "adjustment_create",
+    "adjustment_decline",
     "audit_note",
+    "auto_top_up_set",
+    "auto_top_up_stop",
     "fee_set",
     "grant_post",
     "hold_charge",
@@ -42,13 +55,19 @@ __all__ = [
     "payout_account_weekly",
     "payout_advance",
     "payout_bank_retry",
+    "payout_freeze",
     "payout_request",
+    "payout_unfreeze",
     "payouts_freeze",
     "payouts_unfreeze",
     "rate_set",
     "reason_checked",
     "refund_create",
     "top_up_create",
+    "unmatched_adjust",
+    "unmatched_ignore",
+    "unmatched_note",
+    "unmatched_pair",
     "wallet_check",
     "wallet_freeze",
     "wallet_freeze_by_hand",

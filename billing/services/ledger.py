@@ -31,6 +31,7 @@ from billing.models import Account, Earning, Hold, Posting, Transfer
 from billing.posting import accounts_lock, entries_post
 from billing.selectors.rates import tariff_at
 from billing.services.audit import operator_check
+from billing.services.auto_top_up_terms import auto_top_up_mark
 from billing.services.standing import wallet_check
 from common.clock import utc_now
 
@@ -78,6 +79,7 @@ def hold_open(
         wallet=wallet.key, hold_key=f"hold:{hold_id}", reference=reference, amount_microusd=amount_microusd
     )
     entries_post([entry])
+    auto_top_up_mark(user_id=user.pk, now=utc_now())
     return Hold.objects.create(
         id=hold_id,
         reference=reference,

@@ -71,6 +71,7 @@ def _body(delivery: OwnerDelivery, payout: Payout) -> str:
         "id": str(payout.pk),
         "state": payout.state,
         "because": payout.because,
+        "frozen_because": payout.frozen_because,
         "amount_microusd": payout.amount_microusd,
         "fee_microusd": payout.fee_microusd,
         "net_microusd": payout.net_microusd,

@@ -5,7 +5,9 @@ stored before it is made (`billing.gateway.calls`), every move is made once (`bi
 """
 
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from billing.domain.amounts import whole_cents
 from billing.domain.backoff import next_try
@@ -13,9 +15,13 @@ from billing.domain.capability import refusal_in_words
 from billing.errors import PayoutsFrozen, StripeRefused, StripeUnavailable
 from billing.gateway.calls import call_make
 from billing.gateway.client import StripeGateway, gateway
-from billing.models import Payout, StripeCall
-from billing.services.payouts import payout_bank_refused, payout_refused, payout_transferred
-from billing.services.standing import payouts_check
+from billing.models import Payout
+from billing.services.payouts import (
+    payout_bank_refused,
+    payout_may_begin,
+    payout_refused,
+    payout_transferred,
+)
 
 FROZEN_LOOK_EVERY = timedelta(hours=6)
 BANK_REFUSED = "Your bank account at Stripe cannot take it ({}). Put it right there, then send it again."
@@ -39,8 +45,6 @@ def _transfer(stripe: StripeGateway, payout_id: uuid.UUID, now: datetime) -> Non
     if payout.state != Payout.State.DEBITED:
         return
     key = f"payout:{payout.pk}:transfer"
-    if not StripeCall.objects.filter(key=key).exists():
-        payouts_check(payout.user)  # a freeze stops what has not begun; what has must be seen through
     params = {
         "amount": whole_cents(payout.net_microusd),
         "currency": "usd",
@@ -48,7 +52,7 @@ def _transfer(stripe: StripeGateway, payout_id: uuid.UUID, now: datetime) -> Non
         "transfer_group": f"payout:{payout.pk}",
     }
     try:
-        made = call_make(stripe, "transfer", key=key, params=params, now=now)
+        made = call_make(stripe, "transfer", key=key, params=params, now=now, may_begin=_may_begin(payout))
     except StripeRefused as refusal:
         payout_refused(payout_id=payout.pk, because=refusal_in_words(refusal.stripe_code), now=now)
     else:
@@ -74,7 +78,13 @@ def _send_to_bank(stripe: StripeGateway, payout_id: uuid.UUID, now: datetime) ->
             return
         params = {"amount": arrived["net"], "currency": arrived["currency"]}
         made = call_make(
-            stripe, "payout", key=key, params=params, now=now, stripe_account=payout.stripe_account
+            stripe,
+            "payout",
+            key=key,
+            params=params,
+            now=now,
+            stripe_account=payout.stripe_account,
+            may_begin=_may_begin(payout),
         )
     except StripeRefused as refusal:
         payout_bank_refused(
@@ -84,6 +94,11 @@ def _send_to_bank(stripe: StripeGateway, payout_id: uuid.UUID, now: datetime) ->
         Payout.objects.filter(pk=payout_id, bank_payout_id="", bank_attempt=payout.bank_attempt).update(
             bank_payout_id=made["id"], next_try_at=None, tries=0
         )
+
+
+def _may_begin(payout: Payout) -> Callable[[], None]:
+    """A freeze stops what has not begun; what has must be seen through."""
+    return partial(payout_may_begin, payout_id=payout.pk)
 
 
 def _due(payout_id: uuid.UUID, at: datetime | None, **fields: int) -> None:

@@ -15,18 +15,22 @@ from billing.domain.amounts import check_amount_between, whole_cents
 from billing.domain.capability import READY, in_words
 from billing.domain.countries import payout_country
 from billing.domain.entries import check_key, earnings_key
-from billing.domain.payout_states import sources_of
+from billing.domain.payout_states import FREEZABLE, sources_of
 from billing.domain.stripe_entries import payout_entry, payout_returned_entry, payout_sent_entry
 from billing.errors import (
     EarningsImmature,
     IdempotencyConflict,
     PayoutAccountMissing,
     PayoutAccountUnready,
+    PayoutGone,
+    PayoutNotFound,
+    PayoutsFrozen,
 )
 from billing.models import Payout, PayoutAccount, PayoutStep
 from billing.payout_terms import payout_fee_microusd
 from billing.posting import accounts_lock, entries_post
 from billing.selectors import available_microusd
+from billing.services.audit import audit_note, operator_check, reason_checked
 from billing.services.owner_hooks import owner_hooks_tell
 from billing.services.standing import payouts_check
 from billing.services.top_ups import CLIENT_KEY_MAX_CHARS
@@ -175,11 +179,76 @@ def payout_bank_retry(*, payout_id: uuid.UUID, now: datetime) -> bool:
 
 
 @transaction.atomic
+def payout_freeze(*, payout_id: uuid.UUID, operator: User, reason: str, now: datetime) -> None:
+    """Send this payout no further: not to Stripe, not to the bank. What Stripe was asked already is seen through.
+
+    Raises NotAnOperator, ReasonInvalid, PayoutNotFound, and PayoutGone once it is with the bank.
+    """
+    operator_check(operator)
+    why, payout = reason_checked(reason), _locked(payout_id)
+    if payout.state not in FREEZABLE or (payout.bank_payout_id and payout.state == State.TRANSFERRED):
+        raise PayoutGone(
+            f"This payout is {payout.state} and on its way to the bank, or over: nothing is stopped."
+        )
+    _set_frozen(payout, operator, "payout_freeze", why, because=why, now=now)
+
+
+@transaction.atomic
+def payout_unfreeze(*, payout_id: uuid.UUID, operator: User, reason: str, now: datetime) -> None:
+    """Send it on. Raises NotAnOperator, ReasonInvalid, PayoutNotFound; does nothing if it is not frozen."""
+    operator_check(operator)
+    why, payout = reason_checked(reason), _locked(payout_id)
+    if payout.frozen_because:
+        _set_frozen(payout, operator, "payout_unfreeze", why, because="", now=now)
+
+
+def payout_may_begin(*, payout_id: uuid.UUID) -> None:
+    """Raise PayoutsFrozen if an operator has stopped it or its owner's payouts. Behind its lock: a freeze that is
+    there when a request would be stored keeps it from being made.
+    """
+    payout = _locked(payout_id)
+    if payout.frozen_because:
+        raise PayoutsFrozen(f"This payout is frozen: {payout.frozen_because}")
+    if payout.state == State.DEBITED:
+        payouts_check(payout.user)
+
+
+def _locked(payout_id: uuid.UUID) -> Payout:
+    payout = (
+        Payout.objects.select_for_update(of=("self",)).select_related("user").filter(pk=payout_id).first()
+    )
+    if payout is None:
+        raise PayoutNotFound("There is no such payout.")
+    return payout
+
+
+def _set_frozen(
+    payout: Payout, operator: User, action: str, reason: str, *, because: str, now: datetime
+) -> None:
+    waits = payout.state != State.FAILED  # that one waits for its owner
+    Payout.objects.filter(pk=payout.pk).update(
+        frozen_because=because, next_try_at=now if waits and not because else payout.next_try_at
+    )
+    audit_note(
+        operator=operator,
+        action=action,
+        user=payout.user,
+        subject=f"payout:{payout.pk}",
+        reason=reason,
+        before={"state": payout.state, "frozen_because": payout.frozen_because},
+        after={"state": payout.state, "frozen_because": because},
+    )
+    owner_hooks_tell(payout=Payout.objects.get(pk=payout.pk), now=now)
+
+
+@transaction.atomic
 def _move(
     payout_id: uuid.UUID, target: str, *, now: datetime, sources: list[str] | None = None, **fields: Any
 ) -> bool:
     """Go to `target` if the payout is in a state that may; True if this call was the one that did."""
     allowed = [state for state in sources_of(target) if sources is None or state in sources]
+    if target not in FREEZABLE:
+        fields["frozen_because"] = ""  # there is nothing left to stop
     moved = Payout.objects.filter(pk=payout_id, state__in=allowed).update(state=target, **fields)
     if moved:
         PayoutStep.objects.create(

@@ -95,7 +95,6 @@ def refund_advance(*, refund_id: uuid.UUID, now: datetime) -> None:
     params = {
         "payment_intent": refund.top_up.payment_intent_id,
         "amount": whole_cents(refund.amount_microusd),
-        "reason": "requested_by_customer",
     }
     try:
         made = call_make(gateway(), "refund", key=f"refund:{refund.pk}", params=params, now=now)

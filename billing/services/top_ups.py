@@ -5,6 +5,7 @@ step that is stored before Stripe is asked, so that it may be repeated after a c
 """
 
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
@@ -19,6 +20,7 @@ from billing.gateway.calls import call_make
 from billing.gateway.client import Json, gateway
 from billing.models import TopUp
 from billing.posting import entries_post
+from billing.services.auto_top_up_terms import auto_top_up_end, auto_top_up_ended
 from billing.services.standing import wallet_check
 from common.clock import utc_now
 from common.money import MICROUSD_PER_USD
@@ -26,6 +28,11 @@ from common.money import MICROUSD_PER_USD
 LEAST_MICROUSD = 5 * MICROUSD_PER_USD
 MOST_MICROUSD = 10_000 * MICROUSD_PER_USD
 CLIENT_KEY_MAX_CHARS = 80
+
+
+NOT_CONFIRMED = (
+    "Your bank wanted you to confirm a payment, which was not done in time: switch it on again when you like."
+)
 
 
 class TopUpMismatch(Exception):
@@ -54,7 +61,7 @@ def top_up_create(
     if top_up.state == TopUp.State.CREATED:
         try:
             page = call_make(
-                stripe, "checkout_session", key=f"top_up:{top_up.pk}", params=_page_params(top_up), now=now
+                stripe, "checkout_session", key=f"top_up:{top_up.pk}", params=page_params(top_up), now=now
             )
         except StripeRefused as refusal:
             _move(top_up, TopUp.State.REFUSED, because=refusal.message)
@@ -64,38 +71,66 @@ def top_up_create(
     return top_up
 
 
-@transaction.atomic
 def top_up_paid(session: Json, *, now: datetime) -> None:
     """Stripe says that this Checkout Session was paid: fill the wallet, once. Raises TopUpMismatch."""
-    top_up = TopUp.objects.select_for_update().filter(pk=_top_up_id(session)).first()
+    payment = Payment(
+        cents=session["amount_total"],
+        currency=session["currency"],
+        intent_id=session["payment_intent"],
+        session_id=session["id"],
+    )
+    top_up_fill(top_up_id=_top_up_id(session), payment=payment, now=now)
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """What Stripe says was paid for a top-up."""
+
+    cents: int
+    currency: str
+    intent_id: str
+    session_id: str = ""
+
+
+@transaction.atomic
+def top_up_fill(*, top_up_id: uuid.UUID, payment: Payment, now: datetime) -> None:
+    """Fill the wallet, once, whoever tells of the payment. Raises TopUpMismatch."""
+    top_up = TopUp.objects.select_for_update().filter(pk=top_up_id).first()
     if top_up is None:
-        raise TopUpMismatch(f"session {session['id']} is of no top-up of this site")
-    if session["currency"] != "usd" or session["amount_total"] * MICROUSD_PER_CENT != top_up.amount_microusd:
-        raise TopUpMismatch(
-            f"{session['amount_total']} {session['currency']} is not what {top_up.pk} asked for"
-        )
+        raise TopUpMismatch(f"payment {payment.intent_id} is of no top-up of this site")
+    if payment.currency != "usd" or payment.cents * MICROUSD_PER_CENT != top_up.amount_microusd:
+        raise TopUpMismatch(f"{payment.cents} {payment.currency} is not what {top_up.pk} asked for")
     entries_post(
         [top_up_entry(top_up_id=top_up.pk, user_id=top_up.user_id, amount_microusd=top_up.amount_microusd)]
     )
     # From any state: money that came is in the wallet, though its page was thought to have expired.
-    TopUp.objects.filter(pk=top_up.pk).exclude(state=TopUp.State.PAID).update(
+    filled = TopUp.objects.filter(pk=top_up.pk).exclude(state=TopUp.State.PAID)
+    told = filled.update(
         state=TopUp.State.PAID,
-        session_id=session["id"],
-        payment_intent_id=session["payment_intent"],
+        session_id=payment.session_id or top_up.session_id,
+        payment_intent_id=payment.intent_id,
         paid_at=now,
         page_url="",
         because="",
+        next_try_at=None,
     )
+    if told and top_up.automatic:
+        auto_top_up_ended(user_id=top_up.user_id, now=now)
 
 
-def top_up_expire(session: Json, *, because: str) -> None:
-    """Stripe says that nothing was paid, and nothing will be."""
-    TopUp.objects.filter(pk=_top_up_id(session), state__in=(TopUp.State.CREATED, TopUp.State.OPEN)).update(
-        state=TopUp.State.EXPIRED, because=because, page_url=""
+@transaction.atomic
+def top_up_expire(session: Json, *, because: str, now: datetime) -> None:
+    """Stripe says that nothing was paid, and nothing will be. An automatic one is not tried again by itself."""
+    top_up_id = _top_up_id(session)
+    expired = TopUp.objects.filter(pk=top_up_id, state__in=(TopUp.State.CREATED, TopUp.State.OPEN)).update(
+        state=TopUp.State.EXPIRED, because=because, page_url="", next_try_at=None
     )
+    automatic = TopUp.objects.select_related("user").filter(pk=top_up_id, automatic=True).first()
+    if expired and automatic is not None:
+        auto_top_up_end(user=automatic.user, because=NOT_CONFIRMED, now=now)
 
 
-def _page_params(top_up: TopUp) -> Json:
+def page_params(top_up: TopUp) -> Json:
     back = f"{settings.PUBLIC_URL}/payments/top-ups/{top_up.pk}/"
     product = {"name": "Nightshift credit"}
     price = {"currency": "usd", "unit_amount": whole_cents(top_up.amount_microusd), "product_data": product}

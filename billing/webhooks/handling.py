@@ -16,6 +16,8 @@ from django.db import transaction
 from billing.domain.backoff import next_try
 from billing.gateway.client import Json
 from billing.models import StripeEvent
+from billing.services.auto_top_up_terms import auto_top_up_card_saved, auto_top_up_page_left
+from billing.services.auto_top_ups import auto_payment_came, auto_payment_failed
 from billing.services.disputes import dispute_note, dispute_reinstated, dispute_withdrawn
 from billing.services.payout_accounts import payout_account_sync
 from billing.services.payouts import OddReversal, payout_bank_failed, payout_paid, payout_reversed
@@ -44,7 +46,9 @@ def event_handle(*, event_pk: int, now: datetime) -> None:
     if event.state in (State.HANDLED, State.IGNORED):
         return
     try:
-        if event.type == "account.updated" or event.type.startswith("v2.core.account"):
+        if event.type == "checkout.session.completed" and _mode(event) == "setup":
+            _card_saved(event, now)
+        elif event.type == "account.updated" or event.type.startswith("v2.core.account"):
             _look(event, now)
         else:
             _take_effect(event_pk, now)
@@ -60,6 +64,16 @@ def event_handle(*, event_pk: int, now: datetime) -> None:
 def _look(event: StripeEvent, now: datetime) -> None:
     """An account has changed: ask Stripe how it stands now. No transaction is open while it answers."""
     known = payout_account_sync(stripe_id=event.object_id or event.stripe_account, now=now)
+    _conclude(event, State.HANDLED if known else State.IGNORED, now)
+
+
+def _mode(event: StripeEvent) -> str:
+    return str(json.loads(event.body)["data"]["object"].get("mode", ""))
+
+
+def _card_saved(event: StripeEvent, now: datetime) -> None:
+    """The event names the card only by way of another object: ask for it, with no transaction open meanwhile."""
+    known = auto_top_up_card_saved(json.loads(event.body)["data"]["object"], now=now)
     _conclude(event, State.HANDLED if known else State.IGNORED, now)
 
 
@@ -89,12 +103,15 @@ def _session_completed(session: Json, now: datetime) -> bool:
 
 
 def _session_expired(session: Json, now: datetime) -> bool:
-    top_up_expire(session, because="The payment page was not used in time.")
+    if session.get("mode") == "setup":
+        auto_top_up_page_left(session)
+        return True
+    top_up_expire(session, because="The payment page was not used in time.", now=now)
     return True
 
 
 def _session_failed(session: Json, now: datetime) -> bool:
-    top_up_expire(session, because="The payment failed.")
+    top_up_expire(session, because="The payment failed.", now=now)
     return True
 
 
@@ -121,6 +138,8 @@ _EFFECTS: dict[str, Callable[[Json, datetime], bool]] = {
     "checkout.session.async_payment_succeeded": _session_completed,
     "checkout.session.async_payment_failed": _session_failed,
     "checkout.session.expired": _session_expired,
+    "payment_intent.succeeded": lambda intent, now: auto_payment_came(intent, now=now),
+    "payment_intent.payment_failed": lambda intent, now: auto_payment_failed(intent, now=now),
     "refund.updated": _refund_updated,
     "refund.failed": _refund_updated,
     "charge.dispute.created": lambda dispute, now: dispute_note(dispute),

@@ -13,6 +13,7 @@ from billing.selectors import (
     open_holds,
     statement,
     wallet_balance,
+    wallet_frozen_because,
 )
 from marketplace.models import Invoice, Job
 from marketplace.selectors import invoices_of, jobs_of
@@ -21,6 +22,7 @@ LINES = 30  # of each statement; the API has more
 INVOICES = 5
 _WORDS = {
     Transfer.Reason.GRANT: "Credit granted by the operator",
+    Transfer.Reason.ADJUSTMENT: "Corrected by the operator",
     Transfer.Reason.HOLD: "Set aside for a job",
     Transfer.Reason.RELEASE: "Returned from a job",
     Transfer.Reason.CHARGE: "Results accepted",
@@ -50,6 +52,7 @@ class LineView:
 
 @dataclass(frozen=True, slots=True)
 class WalletView:
+    frozen_because: str  # a sentence, or nothing
     balance_microusd: int
     held_microusd: int
     earnings_microusd: int
@@ -62,6 +65,7 @@ class WalletView:
 def wallet_view(user: User) -> WalletView:
     holds = open_holds(user)
     return WalletView(
+        frozen_because=wallet_frozen_because(user),
         balance_microusd=wallet_balance(user),
         held_microusd=sum(hold.left_microusd for hold in holds),
         earnings_microusd=earnings_balance(user),

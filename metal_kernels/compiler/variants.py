@@ -4,9 +4,8 @@ from typing import Final
 
 from metal_kernels.compiler.compile import compile_program
 from metal_kernels.compiler.compiled import CompiledProgram
-from metal_kernels.compiler.format import compiled_validate
-from metal_kernels.errors import UncompiledOp
-from metal_kernels.frontend.decompositions import instead_of
+from metal_kernels.compiler.delta import compile_delta
+from metal_kernels.compiler.format import compiled_validate, delta_validate
 from metal_kernels.passes.tiles import DeviceClass
 from metal_kernels.program.graph import Program
 
@@ -14,25 +13,20 @@ VARIANTS: Final[tuple[DeviceClass, ...]] = ("cpu", "phone", "desktop")
 
 
 def compile_variants(program: Program) -> dict[DeviceClass, CompiledProgram]:
-    """Kernels by class of device, as any of them will accept.
-
-    Raises `ProgramTooLarge`, or `UncompiledOp` naming the operation, its place in the module and what to use instead.
-    """
+    """Kernels by class of device, as any of them will accept; raises `ProgramTooLarge`, or `UncompiledOp`."""
     variants: dict[DeviceClass, CompiledProgram] = {}
     for device in VARIANTS:
-        try:
-            variants[device] = compile_program(program, device=device).compiled
-        except UncompiledOp as error:
-            raise _explained(program, error) from error
+        variants[device] = compile_program(program, device=device).compiled
         compiled_validate(program, variants[device])
     return variants
 
 
-def _explained(program: Program, error: UncompiledOp) -> UncompiledOp:
-    """The error in its user's words: not the node's name but the line that made it."""
-    op = next((node.op for node in program.graph.nodes if node.name == error.field), None)
-    if op is None:
-        return error
-    reason = error.message.removeprefix(f"Node '{error.field}': ").rstrip(".")
-    where = program.origins.get(error.field or "", "in the program")
-    return UncompiledOp(f"The operation used {where}: {reason}; {instead_of(op)}.", field=error.field)
+def compile_deltas(program: Program) -> dict[DeviceClass, CompiledProgram]:
+    """The kernels that encode the program's delta, by class of device; none for a model without floating tensors."""
+    if all(value.dtype != "float32" for value in program.model_spec.values()):
+        return {}
+    deltas: dict[DeviceClass, CompiledProgram] = {}
+    for device in VARIANTS:
+        deltas[device] = compile_delta(program.model_spec, device=device).compiled
+        delta_validate(program, deltas[device])
+    return deltas

@@ -65,9 +65,9 @@ class ModuleLocation:
         return self._running[-1][0] if self._running else ""
 
 
-def unsupported_node(node: torch.fx.Node) -> UnsupportedOp:
-    """The error for a traced node whose operation no program may contain."""
-    return unsupported(str(node.target), *_origin(node))
+def unsupported_node(node: torch.fx.Node, *, reason: str = "") -> UnsupportedOp:
+    """The error for a traced node whose operation, or this form of it, no program may contain."""
+    return unsupported(str(node.target), *_origin(node), reason=reason)
 
 
 def unsupported_dtype(node: torch.fx.Node, dtype: torch.dtype) -> CaptureError:
@@ -80,11 +80,6 @@ def unsupported_dtype(node: torch.fx.Node, dtype: torch.dtype) -> CaptureError:
     )
 
 
-def place_of(node: torch.fx.Node) -> str:
-    """Where the module uses a traced node, in words."""
-    return _place(*_origin(node))
-
-
 def _origin(node: torch.fx.Node) -> tuple[str, str | None]:
     """The submodule and the last source line outside the libraries that a node came from."""
     path = (node.meta.get("custom") or {}).get(_META_KEY, "")
@@ -93,9 +88,10 @@ def _origin(node: torch.fx.Node) -> tuple[str, str | None]:
     return path, own[-1] if own else None
 
 
-def unsupported(op_name: str, path: str, line: str | None) -> UnsupportedOp:
+def unsupported(op_name: str, path: str, line: str | None, *, reason: str = "") -> UnsupportedOp:
+    because = f" ({reason.rstrip('.')})" if reason else ""
     return UnsupportedOp(
-        f"The operation '{op_name}' used {_place(path, line)} cannot be captured; {instead_of(op_name)}.",
+        f"The operation '{op_name}' used {_place(path, line)} cannot be captured{because}; {instead_of(op_name)}.",
         field=path,
     )
 

@@ -144,6 +144,16 @@ def _pool(call: Call) -> Call:
     return replace(call, args=args)
 
 
+def _convolution(call: Call) -> Call:
+    """One number stands for every direction."""
+    directions = _fake(call.args["input"]).dim() - 2
+    args = dict(call.args)
+    for name in ("stride", "padding", "dilation", "output_padding"):
+        if len(args[name]) == 1:
+            args[name] = list(args[name]) * directions
+    return replace(call, args=args)
+
+
 def _count_dimensions_from_front(call: Call) -> Call:
     source = call.args.get("self")
     if not isinstance(source, fx.Node):
@@ -175,6 +185,8 @@ _RULES: Final[dict[str, Callable[[Call], Call]]] = {
     "aten.amin.default": _reduce,
     "aten.var.correction": _reduce,
     "aten.var_mean.correction": _reduce,
+    "aten.convolution.default": _convolution,
+    "aten.convolution_backward.default": _convolution,
     "aten.max_pool2d_with_indices.default": _pool,
     "aten.max_pool2d_with_indices_backward.default": _pool,
     "aten.avg_pool2d.default": _pool,

@@ -28,7 +28,7 @@ from metal_kernels.frontend.lower import Slot, lower
 from metal_kernels.frontend.optimizers import OptimizerSpec, clipped
 from metal_kernels.frontend.randomness import Draws
 from metal_kernels.program.graph import DTYPE_NAMES, TORCH_DTYPES, Kind, Program
-from metal_kernels.program.validate import SCALARS, program_validate
+from metal_kernels.program.validate import SCALARS
 
 Values: TypeAlias = dict[tuple[str, str], Tensor]
 """Tensors by role and key."""
@@ -183,9 +183,7 @@ def _capture(
         replay = torch.func.functionalize(torch.fx.Interpreter(recorded).run)
         with torch.no_grad():
             pure = make_fx(replay, decomposition_table=core_table())(*(fake.detach() for fake in fakes))
-    program = lower(pure, kind=kind, slots=slots, returned=returned)
-    program_validate(program)
-    return program
+    return lower(pure, kind=kind, slots=slots, returned=returned)
 
 
 def _check_dtype(slot: Slot) -> None:

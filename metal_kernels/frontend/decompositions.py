@@ -3,17 +3,16 @@
 Few, simple operations reach a program: each one left here is one less to write for every GPU.
 """
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import torch
-from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-aten: Final = torch.ops.aten
+from metal_kernels.frontend.formulas import Table, own_table
+from metal_kernels.program.ops import OPS
 
-Table: TypeAlias = dict[Any, Callable[..., Any]]
+aten: Final = torch.ops.aten
 
 # Kept whole although the core table breaks them: a scatter with atomics or random numbers would come out.
 _KEPT_WHOLE: Final = (
@@ -30,6 +29,7 @@ _BROKEN: Final = (
     aten.index_select,
     aten.linalg_vector_norm,
     aten.clamp.Tensor,
+    aten._weight_norm_interface,
 )
 
 
@@ -50,13 +50,7 @@ def core_table() -> Table:
     table.update(get_decompositions(_BROKEN))
     for op in _KEPT_WHOLE:
         table.pop(op, None)
-    table[aten.copy.default] = _copy
-    return table
-
-
-def _copy(old: Tensor, new: Tensor, non_blocking: bool = False) -> Tensor:
-    """What an in-place copy becomes: the new value in the old one's dtype and shape."""
-    return new.to(old.dtype).expand(old.shape)
+    return table | own_table()
 
 
 # Torch lets a number stand where the schema says tensor; a program does not.
@@ -67,7 +61,14 @@ SCALAR_FORMS: Final[dict[str, str]] = {
 
 # Only strides or autograd distinguish these from their argument, and a program knows neither.
 IDENTITIES: Final = frozenset(
-    f"aten.{name}" for name in ("alias.default", "detach.default", "clone.default", "lift_fresh_copy.default")
+    f"aten.{name}"
+    for name in (
+        "alias.default",
+        "detach.default",
+        "detach_.default",
+        "clone.default",
+        "lift_fresh_copy.default",
+    )
 )
 
 # Their result is one number everywhere; None stands for the argument that says which. Memory that torch does
@@ -107,16 +108,54 @@ INSTEAD: Final[dict[str, str]] = {
     "aten.multinomial": "draw before training and pass the result as an input",
     "aten.nonzero": "use torch.where(condition, a, b), whose shape does not depend on the data",
     "aten.masked_select": "use torch.where(condition, a, b), whose shape does not depend on the data",
+    "aten.masked_scatter": "use torch.where(condition, a, b), whose shape does not depend on the data",
     "aten._local_scalar_dense": "keep the value a tensor; do not call .item(), int() or float() on it",
     "aten._unique": "compute it before training and pass it as an input",
+    "aten.unique": "compute it before training and pass it as an input",
     "aten.sort": "sort before training, or use amax or argmax",
+    "aten.argsort": "sort before training, or use argmax",
     "aten.topk": "use amax or argmax",
+    "aten.kthvalue": "use amax, amin or mean",
+    "aten.median": "use mean, amax or amin",
+    "aten.mode": "count it before training and pass it as an input",
+    "aten.convolution": "use convolutions of one or two dimensions, over a folded batch if need be",
+    "aten.avg_pool3d": "pool in two dimensions, or take the mean over a dimension",
+    "aten.max_pool3d": "pool in two dimensions, or use amax over a dimension",
+    "aten.adaptive_max_pool": "use nn.AdaptiveAvgPool2d, or max pooling with a fixed window",
+    "aten.fractional_max_pool": "use max pooling with a fixed window",
+    "aten._embedding_bag": "use nn.Embedding and a mean or sum over its rows",
+    "aten.embedding_dense_backward": "use nn.Embedding without scale_grad_by_freq",
+    "aten._cdist": "use the squares: (a * a).sum(-1), (b * b).sum(-1) and a @ b.mT",
+    "aten.grid_sampler": "use nn.Upsample, or sample before training",
+    "aten.replication_pad": "pad with zeros, or with padding_mode='reflect' or 'circular'",
+    "aten.upsample_bicubic": "use nn.Upsample with mode='nearest' or 'bilinear'",
+    "aten.upsample": "use nn.Upsample with mode='nearest' or 'bilinear' on images",
+    "aten.diagonal_scatter": "multiply by an identity matrix and sum, instead of taking a diagonal",
+    "aten.view_as_complex": "keep real and imaginary parts as two real tensors",
+    "aten.view_as_real": "keep real and imaginary parts as two real tensors",
+    "aten.polar": "keep real and imaginary parts as two real tensors",
+    "aten._fft": "use a product with the transform's matrix, or transform before training",
+    "aten.stft": "transform before training and pass the result as an input",
+    "aten._linalg": "use products and sums; factorisations run before training",
+    "aten.linalg": "use products and sums; factorisations run before training",
+    "aten.cholesky": "use products and sums; factorisations run before training",
+    "aten.histc": "compare with the bins' bounds and sum",
+    "aten.bincount": "use F.one_hot and a sum",
+    "aten.cummax": "use amax, or a running maximum made before training",
+    "aten.cummin": "use amin, or a running minimum made before training",
+    "aten.logcumsumexp": "use logsumexp, or cumsum of exponentials",
+    "aten.as_strided": "use view, permute, slices or unfold",
+    "aten._ctc_loss": "use cross-entropy over aligned targets",
+    "aten.erfinv": "use an inverse of a smoother function, such as logit",
+    "aten.special": "express it by exp, log, erf and arithmetic",
+    "aten.lgamma": "express it by exp, log, erf and arithmetic",
+    "aten.digamma": "express it by exp, log, erf and arithmetic",
 }
 
 
 def has_advice(op_name: str) -> bool:
     """Whether the operation is one that people write and no program may contain."""
-    return op_name.startswith(tuple(INSTEAD))
+    return op_name.startswith(tuple(INSTEAD)) and op_name not in OPS
 
 
 def instead_of(op_name: str) -> str:

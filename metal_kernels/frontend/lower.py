@@ -5,8 +5,9 @@ front, sizes spelled out), views that change nothing vanish, and an operation th
 written again.
 """
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import getitem
 from typing import Any, cast
@@ -15,10 +16,11 @@ import msgspec
 import torch
 from torch import Tensor, fx
 
-from metal_kernels.errors import CaptureError
-from metal_kernels.frontend.blame import place_of, unsupported_dtype, unsupported_node
+from metal_kernels.errors import CaptureError, ProgramError, ProgramTooLarge, UncompiledOp
+from metal_kernels.frontend.blame import unsupported_dtype, unsupported_node
 from metal_kernels.frontend.canonical import Call, canonical, traced_call
 from metal_kernels.frontend.decompositions import has_advice
+from metal_kernels.lowering.lower import lower as definitions_of
 from metal_kernels.program.graph import (
     DTYPE_NAMES,
     Argument,
@@ -34,6 +36,7 @@ from metal_kernels.program.graph import (
 )
 from metal_kernels.program.ops import OPS
 from metal_kernels.program.random import SEEDS
+from metal_kernels.program.validate import program_validate
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,11 @@ class Slot:
 def lower(
     traced: fx.GraphModule, *, kind: Kind, slots: Sequence[Slot], returned: Sequence[tuple[str, str]]
 ) -> Program:
-    """The program of `traced`, which takes `slots` and returns a value for each (role, key) of `returned`."""
+    """The program of `traced`, which takes `slots` and returns a value for each (role, key) of `returned`.
+
+    It is valid, and there are kernels for all of it: what a phone cannot run is refused here, with its place in the
+    module.
+    """
     _drop_write_backs(traced.graph)
     # An operation that people write explains more than what torch made of it.
     for node in traced.graph.nodes:
@@ -66,7 +73,11 @@ def lower(
         for entry in writer.inputs
         if entry.role != "scalar" or entry.key not in SEEDS or entry.value.name in used
     ]
-    return Program(Graph(kind, inputs, declared, nodes, results), constants, writer.origins)
+    program = Program(Graph(kind, inputs, declared, nodes, results), constants)
+    with writer.blamed():
+        program_validate(program)
+        definitions_of(program)
+    return program
 
 
 def _drop_write_backs(graph: fx.Graph) -> None:
@@ -102,19 +113,14 @@ class _Writer:
         self._written: dict[bytes, Node] = {}
         self._returned: Sequence[fx.Node] = ()
         self._count = 0
+        self._source: dict[str, fx.Node] = {}
         self._origin: dict[str, tuple[str, str]] = {}
         self.inputs: list[Input] = []
         self.constants: dict[str, Tensor] = {}
         self.nodes: list[Node] = []
-        self.origins: dict[str, str] = {}
 
     def write(self, node: fx.Node) -> None:
-        written = len(self.nodes)
-        self._write(node)
-        for made in self.nodes[written:]:
-            self.origins |= {value.name: place_of(node) for value in made.outputs if value is not None}
-
-    def _write(self, node: fx.Node) -> None:
+        self._writing = node
         match node.op:
             case "placeholder":
                 self._became[node] = self._placeholder(next(self._slots))
@@ -145,6 +151,19 @@ class _Writer:
                 )
             outputs.append(Output(cast(OutputRole, role), key, value.name))
         return outputs
+
+    @contextlib.contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Turn an error that names a node of the program into one that names the place in the module."""
+        try:
+            yield
+        except (ProgramTooLarge, CaptureError):
+            raise
+        except (ProgramError, UncompiledOp) as error:
+            node = self._source.get(error.field or "")
+            if node is None:
+                raise
+            raise unsupported_node(node, reason=error.message) from error
 
     def _one(self, node: fx.Node) -> Value:
         return cast(Value, self._became[node])
@@ -203,6 +222,7 @@ class _Writer:
         if written is None:
             written = Node(call.op, args, [self._new_value(tensor) for tensor in call.results])
             self._written[key] = written
+            self._source[written.name] = self._writing
             self.nodes.append(written)
         return written.outputs if call.many else written.outputs[0]  # type: ignore[return-value]
 

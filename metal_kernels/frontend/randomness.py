@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from metal_kernels.frontend.decompositions import Table
+from metal_kernels.frontend.formulas import Table
 from metal_kernels.program.random import SEEDS
 
 aten: Final = torch.ops.aten

@@ -11,10 +11,17 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from metal_kernels.ir.expr import Expr, Tensor, flatten, index_var, reads
+from metal_kernels.ir.scalars import FLOAT_MAX, Scalar
 
 Combine: TypeAlias = Literal["sum", "max", "min", "prod"]
 
 COMBINE_OPS: Final[dict[Combine, str]] = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
+
+
+def neutral(combine: Combine, dtype: Scalar) -> float:
+    """What combining leaves unchanged."""
+    largest = FLOAT_MAX if dtype == "f32" else 2**31 - 1
+    return {"sum": 0, "prod": 1, "max": -largest, "min": largest}[combine]
 
 
 @dataclass(frozen=True)
@@ -42,14 +49,16 @@ class Reduce:
 class Contract:
     """`tensor[b, m, n] = sum over k of left(b, m, k) * right(b, k, n)`; the tensor has its elements in this order.
 
-    The operands' indices are simplest when `period` terms are taken at a time: the taps of a window, a part of a row.
+    `terms` and `columns` are the shapes that the operands take k and n apart into: the taps of a window, the places
+    of an image. Tiles that keep to them need no division, and neighbouring windows share what they read.
     """
 
     tensor: Tensor
     extents: tuple[int, int, int, int]
     left: Expr
     right: Expr
-    period: int = 1
+    terms: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
 
 
 Definition: TypeAlias = Map | Reduce | Contract

@@ -55,11 +55,14 @@ class Call:
     def number(self, name: str) -> float:
         return float(self[name])
 
+    def referred(self, ref: Ref) -> Source:
+        return Source(self._tensors[ref.ref])
+
     def source(self, name: str) -> Source:
-        return self._source(self[name])
+        return self.referred(self[name])
 
     def sources(self, name: str) -> list[Source]:
-        return [self._source(ref) for ref in self[name]]
+        return [self.referred(ref) for ref in self[name]]
 
     def optional(self, name: str) -> Source | None:
         return None if self[name] is None else self.source(name)
@@ -104,11 +107,12 @@ class Call:
         left: Callable[[Expr, Expr, Expr], Expr],
         right: Callable[[Expr, Expr, Expr], Expr],
         *,
-        period: int = 1,
+        terms: tuple[int, ...] = (),
+        columns: tuple[int, ...] = (),
     ) -> Source:
         """Extents are of b, m, n, k; `left` takes (b, m, k), `right` (b, k, n)."""
         b, m, n, k = contract_axes(extents)
-        return self._define(Contract(tensor, extents, left(b, m, k), right(b, k, n), period))
+        return self._define(Contract(tensor, extents, left(b, m, k), right(b, k, n), terms, columns))
 
     def unsupported(self, what: str) -> UncompiledOp:
         return UncompiledOp(
@@ -123,9 +127,6 @@ class Call:
     def _define(self, definition: Definition) -> Source:
         self._definitions.append(definition)
         return Source(definition.tensor)
-
-    def _source(self, ref: Ref) -> Source:
-        return Source(self._tensors[ref.ref])
 
     def _declared(self, value: Value) -> Tensor:
         tensor = self._tensors[value.name] = tensor_of(value)

@@ -4,6 +4,7 @@ from typing import Final
 
 from metal_kernels.ir.expr import Expr, cast, clamp, const, flatten, unflatten, where
 from metal_kernels.lowering.context import Call, Rule, Source
+from metal_kernels.lowering.indices import IndexedDims, clamped_index
 
 
 def _view(call: Call) -> None:
@@ -95,11 +96,6 @@ def _pad(call: Call) -> None:
     )
 
 
-def clamped_index(index: Expr, extent: int) -> Expr:
-    """An index from data, kept inside; data sets are checked when they arrive, so it changes nothing there."""
-    return clamp(where(index < 0, index + extent, index), 0, extent - 1)
-
-
 def _gather(call: Call) -> None:
     source, index, dim = call.source("self"), call.source("index"), call["dim"]
     call.require(bool(source.shape and index.shape), "works on a single number")
@@ -129,24 +125,10 @@ def _embedding(call: Call) -> None:
 
 
 def _index(call: Call) -> None:
-    """Advanced indexing by integer tensors that stand next to each other."""
-    source, output = call.source("self"), call.output()
-    given = list(call["indices"])
-    tensors: list[Source] = [call._source(ref) for ref in given if ref is not None]
-    places = [position for position, ref in enumerate(given) if ref is not None]
-    call.require(all(tensor.dtype == "i32" for tensor in tensors), "indexes by a mask")
-    call.require(places == list(range(places[0], places[-1] + 1)), "indexes dimensions that are apart")
-    rank = len(output.shape) - (len(source.shape) - len(places))
-
-    def body(*at: Expr) -> Expr:
-        first = places[0]
-        chosen = [
-            clamped_index(tensor.broadcast(at[first : first + rank]), source.shape[place])
-            for tensor, place in zip(tensors, places, strict=True)
-        ]
-        return source.at(*at[:first], *chosen, *at[first + rank :])
-
-    call.define_map(output, body)
+    """Advanced indexing by integer tensors."""
+    source = call.source("self")
+    dims = IndexedDims.of(call, source)
+    call.define_map(call.output(), lambda *at: source.at(*dims.source_at(at)))
 
 
 def _slice_scatter(call: Call) -> None:

@@ -10,7 +10,7 @@ from metal_kernels.errors import UncompiledOp
 from metal_kernels.ir.expr import Expr, Tensor, apply, cast, const, read, uniform
 from metal_kernels.ir.kernel import UNIFORMS
 from metal_kernels.ir.loops import Definition, LoopProgram, Map, axes_of
-from metal_kernels.lowering import layout, pointwise, pooling, products, random, reductions
+from metal_kernels.lowering import layout, pointwise, pooling, products, random, reductions, scatter
 from metal_kernels.lowering.context import Call, Rule, tensor_of
 from metal_kernels.program.graph import STATE_ROLES, Input, Program
 
@@ -21,6 +21,7 @@ RULES: Final[dict[str, Rule]] = {
     **products.RULES,
     **pooling.RULES,
     **random.RULES,
+    **scatter.RULES,
 }
 
 STEP_INDEX: Final = "step_index"

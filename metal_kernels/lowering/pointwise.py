@@ -88,6 +88,16 @@ def _pow_number(call: Call) -> None:
     call.define_map(call.output(), lambda *at: _power(cast(source.at(*at), "f32"), exponent))
 
 
+def _power_of_number(call: Call) -> None:
+    """A known number to the power of each element."""
+    exponent, base = call.source("exponent"), call.number("self")
+    call.require(call.output().dtype == "f32" and base >= 0, "works on integers or a negative number")
+    if base == 0:
+        call.define_map(call.output(), lambda *at: cast(cast(exponent.at(*at), "f32").equals(0), "f32"))
+        return
+    call.define_map(call.output(), lambda *at: apply("exp", cast(exponent.at(*at), "f32") * math.log(base)))
+
+
 def _power(x: Expr, exponent: float) -> Expr:
     """x to a known power. The `pow` of shaders is undefined for a negative base."""
     if exponent < 0:
@@ -159,6 +169,10 @@ def _polynomial(x: Expr, coefficients: tuple[float, ...]) -> Expr:
     return total
 
 
+_ATAN: Final = (
+    2.78569828e-3, -1.58660226e-2, 4.24722321e-2, -7.49753043e-2, 1.06448799e-1, -1.42070308e-1, 1.99934542e-1,
+    -3.33331466e-1, 1.0,
+)  # fmt: skip
 _ERF_NUMERATOR: Final = (
     -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
     -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02,
@@ -236,21 +250,62 @@ def _logical(body: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, Expr], Expr]
 
 
 def _remainder(a: Expr, b: Expr) -> Expr:
-    return a - apply("floor", a / b) * b
+    """With the sign of the divisor, as in Python."""
+    if a.dtype == "f32":
+        return a - apply("floor", a / b) * b
+    return a - _floor_quotient(a, b) * b
 
 
 def _fmod(a: Expr, b: Expr) -> Expr:
-    quotient = a / b
-    whole = where(quotient < 0, apply("ceil", quotient), apply("floor", quotient))
-    return a - whole * b
+    """With the sign of the dividend, as in C."""
+    return a - _whole_quotient(a, b) * b
 
 
-def _float_only(body: Callable[[Expr, Expr], Expr]) -> Rule:
-    def rule(call: Call) -> None:
-        call.require(call.output().dtype == "f32", "works on integers")
-        _with_scalar(body)(call)
+def _whole_quotient(a: Expr, b: Expr) -> Expr:
+    """Rounded towards zero. Whole numbers are divided by their sizes: the rounding of negative ones differs by
+    language, and what division by zero gives does too.
+    """
+    if a.dtype == "f32":
+        return trunc(a / b)
+    if b.is_const and b.value > 0 and a.low >= 0:
+        return a // b
+    size = apply("abs", a) // apply("max", apply("abs", b), const(1, "i32"))
+    return where((a < 0).equals(b < 0), size, -size)
 
-    return rule
+
+def _floor_quotient(a: Expr, b: Expr) -> Expr:
+    if a.dtype == "f32":
+        return apply("floor", a / b)
+    whole = _whole_quotient(a, b)
+    if b.is_const and b.value > 0 and a.low >= 0:
+        return whole
+    is_above = apply("ne", whole * b, a) & ~(a < 0).equals(b < 0)
+    return whole - cast(is_above, "i32")
+
+
+def trunc(x: Expr) -> Expr:
+    return where(x < 0, apply("ceil", x), apply("floor", x))
+
+
+def _div_mode(call: Call) -> None:
+    """Division rounded as asked, of floats or of whole numbers."""
+    quotient = {None: lambda a, b: a / b, "floor": _floor_quotient, "trunc": _whole_quotient}[
+        call["rounding_mode"]
+    ]
+    a, b, output = call.source("self"), call.source("other"), call.output()
+    call.define_map(output, lambda *at: quotient(*(cast(one.broadcast(at), output.dtype) for one in (a, b))))
+
+
+def atan2(y: Expr, x: Expr) -> Expr:
+    """By a polynomial in the smaller over the larger of the two sizes (minimax, 2e-7 off at most), and symmetry."""
+    size_y, size_x = apply("abs", y), apply("abs", x)
+    large = apply("max", apply("max", size_y, size_x), const(1e-38, "f32"))
+    ratio = apply("min", size_y, size_x) / large
+    square = ratio * ratio
+    angle = ratio * _polynomial(square, _ATAN)
+    angle = where(size_y > size_x, math.pi / 2 - angle, angle)
+    angle = where(x < 0, math.pi - angle, angle)
+    return where(y < 0, -angle, angle)
 
 
 def _op(name: str) -> Callable[..., Expr]:
@@ -266,6 +321,8 @@ _UNARY: Final[dict[str, Callable[[Expr], Expr]]] = {
     "tanh": tanh, "sigmoid": sigmoid, "erf": erf, "expm1": expm1, "log1p": log1p,
     "_to_copy": lambda x: x,
     "bitwise_not": _bitwise_not,
+    "trunc": trunc,
+    "log2": lambda x: apply("log", x) * (1 / math.log(2)),
 }  # fmt: skip
 
 
@@ -307,6 +364,11 @@ RULES: Final[dict[str, Rule]] = {
     "aten.bitwise_or.Tensor": _binary(_bitwise("bit_or")),
     "aten.isnan.default": _test(lambda x: ~apply("eq", x, x)),
     "aten.isinf.default": _test(lambda x: apply("abs", x) >= FLOAT_MAX),
-    "aten.fmod.Scalar": _float_only(_fmod),
-    "aten.remainder.Scalar": _float_only(_remainder),
+    "aten.fmod.Scalar": _with_scalar(_fmod),
+    "aten.fmod.Tensor": _binary(_fmod),
+    "aten.remainder.Scalar": _with_scalar(_remainder),
+    "aten.remainder.Tensor": _binary(_remainder),
+    "aten.div.Tensor_mode": _div_mode,
+    "aten.atan2.default": _binary(atan2),
+    "aten.pow.Scalar": _power_of_number,
 }

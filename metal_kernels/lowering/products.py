@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
-from metal_kernels.ir.expr import Expr, clamp, unflatten, where
+from metal_kernels.ir.expr import Expr, Tensor, clamp, unflatten, where
 from metal_kernels.lowering.context import Call, Rule, Source
-from metal_kernels.lowering.layout import clamped_index
 
 
 def _mm(call: Call) -> None:
@@ -31,24 +30,6 @@ def _addmm(call: Call) -> None:
     call.define_map(call.output(), lambda *at: product.at(*at) * alpha + bias.broadcast(at) * beta)
 
 
-def _embedding_backward(call: Call) -> None:
-    """Rows of the gradient, summed by index: a product with a one-hot matrix that is never stored. No atomics."""
-    gradient, indices = call.source("grad_output"), call.source("indices")
-    call.require(not call["scale_grad_by_freq"], "scales gradients by frequency")
-    rows, width = indices.tensor.elements, gradient.shape[-1]
-    padding = call["padding_idx"]
-
-    def one_hot(_: Expr, m: Expr, k: Expr) -> Expr:
-        index = clamped_index(indices.at(*unflatten(k, indices.shape)), call["num_weights"])
-        chosen = index.equals(m)
-        return where(chosen & ~m.equals(padding) if padding >= 0 else chosen, 1.0, 0.0)
-
-    def row(_: Expr, k: Expr, n: Expr) -> Expr:
-        return gradient.at(*unflatten(k, gradient.shape[:-1]), n)
-
-    call.define_contract(call.output(), (1, call["num_weights"], width, rows), one_hot, row)
-
-
 @dataclass(frozen=True)
 class _Geometry:
     """How the windows of a convolution lie. One-dimensional data is an image of height one."""
@@ -60,8 +41,6 @@ class _Geometry:
 
     @classmethod
     def of(cls, call: Call) -> "_Geometry":
-        call.require(not call["transposed"], "is transposed")
-
         def pair(name: str, filler: int) -> tuple[int, int]:
             given = list(call[name])
             call.require(len(given) in (1, 2), "has three dimensions")
@@ -93,11 +72,19 @@ class _Image:
 
 
 def _convolution(call: Call) -> None:
-    """out[b, co, p] = sum over (ci, ky, kx) of weight[co, ci, ky, kx] * image[b, ci, place(p, ky, kx)]."""
+    """A transposed convolution is what gives an ordinary one's input gradient."""
     image, weight = _Image(call.source("input")), _Image(call.source("weight"))
     geometry, bias, output = _Geometry.of(call), call.optional("bias"), call.output()
+    product = output if bias is None else call.temporary(output.shape)
+    whole = (_covering_windows if call["transposed"] else _windows)(call, product, geometry, image, weight)
+    if bias is not None:
+        call.define_map(output, lambda *at: whole.at(*at) + bias.at(at[1]))
+
+
+def _windows(call: Call, result: Tensor, geometry: _Geometry, image: _Image, weight: _Image) -> Source:
+    """out[b, co, p] = sum over (ci, ky, kx) of weight[co, ci, ky, kx] * image[b, ci, place(p, ky, kx)]."""
     groups, taps = geometry.groups, weight.size
-    out_size = (1, output.shape[2]) if image.flat else (output.shape[2], output.shape[3])
+    out_size = _Image(Source(result)).size
     per_group = weight.batch // groups
     window = (weight.channels, *taps)
 
@@ -111,29 +98,29 @@ def _convolution(call: Call) -> None:
         return image.padded(b // groups, (b % groups) * weight.channels + ci, y, x)
 
     extents = (image.batch * groups, per_group, prod(out_size), prod(window))
-    if bias is None:
-        call.define_contract(output, extents, kernel, patch, period=prod(taps))
-        return
-    product = call.define_contract(call.temporary(output.shape), extents, kernel, patch, period=prod(taps))
-    call.define_map(output, lambda *at: product.at(*at) + bias.at(at[1]))
+    return call.define_contract(result, extents, kernel, patch, terms=window, columns=out_size)
 
 
 def _convolution_backward(call: Call) -> None:
     gradient, image, weight = (_Image(call.source(name)) for name in ("grad_output", "input", "weight"))
-    geometry = _Geometry.of(call)
+    geometry, transposed = _Geometry.of(call), call["transposed"]
     if call.wants(0):
-        _input_gradient(call, geometry, gradient, image, weight)
+        (_windows if transposed else _covering_windows)(call, call.output(0), geometry, gradient, weight)
     if call.wants(1):
-        _weight_gradient(call, geometry, gradient, image, weight)
+        outer, inner = (image, gradient) if transposed else (gradient, image)
+        _weight_gradient(call, geometry, outer, inner, weight)
     if call.wants(2):
         source = gradient.source
         kept = [axis for axis in range(len(source.shape)) if axis != 1]
         call.define_reduce(call.output(2), source.shape, kept, "sum", source.at)
 
 
-def _input_gradient(call: Call, geometry: _Geometry, gradient: _Image, image: _Image, weight: _Image) -> None:
-    """Each pixel gathers from the windows that covered it: no scatter, no atomics."""
+def _covering_windows(
+    call: Call, result: Tensor, geometry: _Geometry, windows: _Image, weight: _Image
+) -> Source:
+    """Each pixel gathers from the windows that cover it: no scatter, no atomics."""
     groups, taps = geometry.groups, weight.size
+    size = _Image(Source(result)).size
     per_group = weight.batch // groups
     window = (per_group, *taps)
 
@@ -142,14 +129,14 @@ def _input_gradient(call: Call, geometry: _Geometry, gradient: _Image, image: _I
         return weight.at((b % groups) * per_group + co, m, ky, kx)
 
     def covering(b: Expr, k: Expr, n: Expr) -> Expr:
-        (co, ky, kx), (y, x) = unflatten(k, window), unflatten(n, image.size)
-        rows, inside_y = _window_over(geometry, y, ky, 0, gradient.size[0])
-        columns, inside_x = _window_over(geometry, x, kx, 1, gradient.size[1])
-        value = gradient.at(b // groups, (b % groups) * per_group + co, rows, columns)
+        (co, ky, kx), (y, x) = unflatten(k, window), unflatten(n, size)
+        rows, inside_y = _window_over(geometry, y, ky, 0, windows.size[0])
+        columns, inside_x = _window_over(geometry, x, kx, 1, windows.size[1])
+        value = windows.at(b // groups, (b % groups) * per_group + co, rows, columns)
         return where(inside_y & inside_x, value, 0.0)
 
-    extents = (image.batch * groups, weight.channels, prod(image.size), prod(window))
-    call.define_contract(call.output(0), extents, kernel, covering, period=prod(taps))
+    extents = (windows.batch * groups, weight.channels, prod(size), prod(window))
+    return call.define_contract(result, extents, kernel, covering, terms=window, columns=size)
 
 
 def _window_over(geometry: _Geometry, place: Expr, tap: Expr, axis: int, extent: int) -> tuple[Expr, Expr]:
@@ -179,14 +166,13 @@ def _weight_gradient(
         return image.padded(b, g * weight.channels + ci, y, x)
 
     extents = (groups, per_group, prod(window), prod(pixels))
-    call.define_contract(call.output(1), extents, left, right, period=gradient.size[1])
+    call.define_contract(call.output(1), extents, left, right, terms=pixels, columns=window)
 
 
 RULES: Final[dict[str, Rule]] = {
     "aten.mm.default": _mm,
     "aten.bmm.default": _bmm,
     "aten.addmm.default": _addmm,
-    "aten.embedding_dense_backward.default": _embedding_backward,
     "aten.convolution.default": _convolution,
     "aten.convolution_backward.default": _convolution_backward,
 }

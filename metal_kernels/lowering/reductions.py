@@ -5,7 +5,8 @@ from math import prod
 from typing import Final
 
 from metal_kernels.ir.expr import Expr, Tensor, apply, cast, const, flatten, unflatten, where
-from metal_kernels.ir.loops import Combine
+from metal_kernels.ir.loops import Combine, neutral
+from metal_kernels.ir.scalars import Scalar
 from metal_kernels.lowering.context import Call, Rule, Source
 
 
@@ -27,6 +28,7 @@ def _simple(combine: Combine, body: Callable[[Expr], Expr] = lambda x: x) -> Rul
 
     def rule(call: Call) -> None:
         source, output = call.source("self"), call.output()
+        call.require(output.dtype != "bool", "combines truth values")
         rank = len(source.shape)
         call.define_reduce(
             output, source.shape, _dims(call) if rank else [], combine,
@@ -142,34 +144,42 @@ def _extreme(
     call.require(bool(source.shape), "works on a single number")
     dim = call["dim"]
     dims = list(range(len(source.shape))) if dim is None else [dim]
+    dtype: Scalar = "i32" if source.dtype == "bool" else source.dtype
+
+    def value(*at: Expr) -> Expr:
+        return cast(source.at(*at), dtype)
+
     best = call.define_reduce(
-        call.temporary(_kept(source.shape, dims), source.dtype), source.shape, dims, combine,
-        lambda *at: source.at(*at),
-    )  # fmt: skip
+        call.temporary(_kept(source.shape, dims), dtype), source.shape, dims, combine, value
+    )
     if values is not None:
-        _shaped(call, values, best, lambda x: x)
+        _shaped(call, values, best, lambda x: cast(x, values.dtype))
     if indices is not None:
         beyond = const(source.tensor.elements, "i32")
 
         def place(*at: Expr) -> Expr:
             here = flatten([at[axis] for axis in dims], tuple(source.shape[axis] for axis in dims))
-            return where(source.at(*at).equals(best.at(*_without(at, dims))), here, beyond)
+            return where(value(*at).equals(best.at(*_without(at, dims))), here, beyond)
 
         call.define_reduce(indices, source.shape, dims, "min", place)
 
 
-def _cumsum(call: Call) -> None:
-    """Each element is the sum of those up to it; meant for short rows, such as positions."""
-    source, output, dim = call.source("self"), call.output(), call["dim"]
-    call.require(bool(source.shape), "works on a single number")
-    length = source.shape[dim]
+def _cumulative(combine: Combine) -> Rule:
+    """Each element combines those up to it; meant for short rows, such as positions."""
 
-    def body(*at: Expr) -> Expr:
-        upto, place = at[-1], at[dim]
-        value = cast(source.at(*at[:dim], upto, *at[dim + 1 : -1]), output.dtype)
-        return where(upto <= place, value, const(0, output.dtype))
+    def rule(call: Call) -> None:
+        source, output, dim = call.source("self"), call.output(), call["dim"]
+        call.require(bool(source.shape), "works on a single number")
+        length = source.shape[dim]
 
-    call.define_reduce(output, (*source.shape, length), [len(source.shape)], "sum", body)
+        def body(*at: Expr) -> Expr:
+            upto, place = at[-1], at[dim]
+            value = cast(source.at(*at[:dim], upto, *at[dim + 1 : -1]), output.dtype)
+            return where(upto <= place, value, const(neutral(combine, output.dtype), output.dtype))
+
+        call.define_reduce(output, (*source.shape, length), [len(source.shape)], combine, body)
+
+    return rule
 
 
 def _any(call: Call) -> None:
@@ -197,5 +207,6 @@ RULES: Final[dict[str, Rule]] = {
     "aten.argmin.default": _arg("min"),
     "aten.max.dim": _extreme_with_index("max"),
     "aten.min.dim": _extreme_with_index("min"),
-    "aten.cumsum.default": _cumsum,
+    "aten.cumsum.default": _cumulative("sum"),
+    "aten.cumprod.default": _cumulative("prod"),
 }

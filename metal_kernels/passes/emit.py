@@ -36,7 +36,7 @@ from metal_kernels.ir.kernel import (
     Store,
 )
 from metal_kernels.ir.loops import COMBINE_OPS, Combine
-from metal_kernels.ir.scalars import FLOAT_MAX, SCALAR_OPS, Scalar
+from metal_kernels.ir.scalars import SCALAR_OPS, Scalar
 
 COSTLY: Final = 4
 """Arithmetic from this cost on is moved out of a loop even if it is used once."""
@@ -163,12 +163,6 @@ class Emitter:
     def _write(self, statement: Statement, variable: Expr) -> None:
         self._blocks[-1].statements.append(statement)
         self._blocks[-1].variables.add(variable.value)
-
-
-def neutral(combine: Combine, dtype: Scalar) -> float:
-    """What combining leaves unchanged."""
-    largest = FLOAT_MAX if dtype == "f32" else 2**31 - 1
-    return {"sum": 0, "prod": 1, "max": -largest, "min": largest}[combine]
 
 
 def workgroup_combine(emit: Emitter, lanes: int, partials: Iterable[tuple[Expr, Combine]]) -> list[Expr]:

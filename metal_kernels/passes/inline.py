@@ -28,6 +28,9 @@ REPEATED_WORK: Final = 4
 """How much arithmetic may be added to each element of the producer by computing it more than once."""
 
 
+FEW_LOOKUPS: Final = 4
+"""More reads than these to find a place, as in a search, are not done again for every user's element."""
+
 POSITION_WORK: Final = 64
 """What follows from an element's place alone is computed where it is needed, up to this much arithmetic. A random
 number takes more."""
@@ -143,12 +146,14 @@ def _is_taken_in(definition: Map, users: list[Definition]) -> bool:
             and not work.lookups
             and not _is_activation(definition.body)
         )
-    if work.arithmetic <= CHEAP_WORK and work.reads <= 1:
+    if work.arithmetic <= CHEAP_WORK and work.reads <= 1 and work.lookups <= FEW_LOOKUPS:
         return True
     if len(users) != 1:
         return False
     repeats = _domain_size(users[0]) / max(prod(extents_of(definition)), 1)
-    return repeats <= 1 or work.arithmetic * (repeats - 1) <= REPEATED_WORK
+    if repeats <= 1 or work.lookups > FEW_LOOKUPS:
+        return repeats <= 1
+    return work.arithmetic * (repeats - 1) <= REPEATED_WORK
 
 
 def _is_activation(body: Expr) -> bool:

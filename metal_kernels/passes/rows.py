@@ -11,10 +11,10 @@ from math import ceil
 from typing import Final
 
 from metal_kernels.ir.expr import Expr, Tensor, apply, const, flatten, unflatten, where
-from metal_kernels.ir.loops import COMBINE_OPS, Map, Reduce, binding
+from metal_kernels.ir.loops import COMBINE_OPS, Map, Reduce, binding, neutral
 from metal_kernels.ir.spec import MAX_GROUPS
 from metal_kernels.passes.bind import Binder, KernelDraft
-from metal_kernels.passes.emit import Emitter, neutral, workgroup_combine
+from metal_kernels.passes.emit import Emitter, workgroup_combine
 from metal_kernels.passes.group import Group, domain_of
 from metal_kernels.passes.tiles import DeviceClass
 

@@ -103,13 +103,11 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Program:
     """A graph with the tensors of its constants, by value name.
 
-    State that a step does not change (frozen parameters, constant buffers) has an input and no output. `origins` says
-    in words where the module makes a value, by its name; only a program that was just captured knows.
+    State that a step does not change (frozen parameters, constant buffers) has an input and no output.
     """
 
     graph: Graph
     constants: Mapping[str, Tensor] = field(default_factory=dict)
-    origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def kind(self) -> Kind:

@@ -65,12 +65,12 @@ _COST_RULES: Final[dict[CostRule, str]] = {
         eq.Scalar eq.Tensor ne.Scalar ne.Tensor lt.Scalar lt.Tensor le.Scalar le.Tensor gt.Scalar gt.Tensor
         ge.Scalar ge.Tensor logical_and.default logical_or.default logical_not.default logical_xor.default
         bitwise_and.Tensor bitwise_or.Tensor bitwise_not.default isnan.default isinf.default
-        fmod.Scalar remainder.Scalar
+        fmod.Scalar fmod.Tensor remainder.Scalar remainder.Tensor div.Tensor_mode
     """,
     "random": "nightshift.random_uniform.default",
     "reduction": """
         sum.dim_IntList mean.dim amax.default amin.default prod.dim_int any.dim argmax.default argmin.default
-        var.correction var_mean.correction cumsum.default max.dim min.dim
+        var.correction var_mean.correction cumsum.default cumprod.default max.dim min.dim
         scatter_add.default index_put.default embedding_dense_backward.default
         max_pool2d_with_indices.default max_pool2d_with_indices_backward.default
         avg_pool2d.default avg_pool2d_backward.default

@@ -10,14 +10,17 @@ from functools import partial
 from itertools import count
 
 import pytest
+from django.core import mail
 from django.test import Client
 
 from accounts.models import User
+from billing.domain.auto_top_ups import Terms
 from billing.due import payments_advance
-from billing.models import Earning, Payout, TopUp
+from billing.models import AutoTopUp, Earning, Payout, TopUp
 from billing.selectors import earnings_balance, ledger_differences, wallet_balance
 from billing.services import (
     Charge,
+    auto_top_up_set,
     hold_charge,
     hold_open,
     hold_release,
@@ -32,6 +35,7 @@ from tests.billing.owners import earner, ready
 from tests.fake_stripe import FakeStripe
 
 # With real transactions: what dies in the middle is rolled back, as it would be.
+TERMS = Terms(5 * USD, 20 * USD, 40 * USD)
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300), pytest.mark.slow]
 
 
@@ -66,6 +70,64 @@ def test_a_top_up(stripe, monkeypatch):
     assert moment > 20
     assert len(stripe.world.of("checkout.session")) == moment + 1
     assert ledger_differences() == []
+
+
+def test_an_automatic_top_up(stripe, monkeypatch):
+    for moment in count():
+        bea, since = person(f"bea-{moment}"), len(stripe.world.events)
+
+        def topped_up(bea=bea) -> None:
+            auto = AutoTopUp.objects.filter(user=bea).first()
+            if auto is None or auto.state != AutoTopUp.State.ON:
+                auto_top_up_set(user=bea, terms=TERMS, agreed=True)
+                mine = stripe.world.objects[AutoTopUp.objects.get(user=bea).customer_id]["id"]
+                for page in stripe.world.of("checkout.session"):
+                    if page.get("customer") == mine and page["status"] == "open":
+                        stripe.world.save_card(page["id"])
+                stripe.deliver(Client())
+            payments_advance(now=utc_now())
+            payments_advance(now=utc_now())
+            stripe.deliver(Client())
+
+        died = dies_at(moment, topped_up, monkeypatch)
+        assert wallet_balance(bea) in (0, 20 * USD)
+        topped_up()
+        started_anew(stripe, since)
+        assert wallet_balance(bea) == 20 * USD
+        assert TopUp.objects.get(user=bea).state == TopUp.State.PAID
+        if not died:
+            break
+    assert moment > 40
+    assert len(stripe.world.of("payment_intent")) == moment + 1
+    assert ledger_differences() == []
+
+
+def test_a_payment_that_a_bank_wants_confirmed(stripe, monkeypatch):
+    for moment in count():
+        bea = person(f"bea-{moment}")
+        auto_top_up_set(user=bea, terms=TERMS, agreed=True)
+        page = next(made for made in stripe.world.of("checkout.session") if made["status"] == "open")
+        stripe.world.save_card(page["id"], "authentication_required")
+        stripe.deliver(Client())
+
+        def asked() -> None:
+            payments_advance(now=utc_now())
+            payments_advance(now=utc_now())
+
+        died = dies_at(moment, asked, monkeypatch)
+        asked()
+        started_anew(stripe, len(stripe.world.events))
+        top_up = TopUp.objects.get(user=bea)
+        assert top_up.state == TopUp.State.OPEN
+        assert any(f"/payments/top-ups/{top_up.pk}/" in letter.body for letter in mail.outbox)
+        stripe.world.pay(top_up.session_id)
+        stripe.deliver(Client())
+        assert wallet_balance(bea) == 20 * USD
+        if not died:
+            break
+    assert moment > 30
+    intents = [made for made in stripe.world.of("payment_intent") if made["status"] == "succeeded"]
+    assert len(intents) == moment + 1
 
 
 def test_a_refund(stripe, monkeypatch):

@@ -15,12 +15,15 @@ from django.test import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from billing.domain.auto_top_ups import Terms
 from billing.domain.stripe_entries import STRIPE_KEY
 from billing.due import payments_advance
 from billing.errors import BillingError
-from billing.models import Account, Payout, Refund, StripeEvent, TopUp
+from billing.models import Account, AutoTopUp, Payout, Refund, StripeEvent, TopUp
 from billing.selectors import ledger_differences
 from billing.services import (
+    auto_top_up_set,
+    auto_top_up_stop,
     hold_open,
     hold_release,
     payout_bank_retry,
@@ -36,10 +39,12 @@ from tests.fake_stripe import FakeStripe, Fault
 
 STEPS = (
     "top_up", "pay", "leave", "refund", "bounce", "hold", "release", "dispute", "win", "unfreeze",
-    "earn", "payout", "take", "refuse", "reverse", "retry", "break", "tell", "tell_twice", "work",
+    "agree", "save", "stop", "decide", "earn", "payout", "take", "refuse", "reverse", "retry", "break", "tell",
+    "tell_twice", "work",
 )  # fmt: skip
+BEHAVES = ("ok", "ok", "processing", "insufficient_funds", "authentication_required", "stolen_card")
 EXAMPLES = 15
-PATHS = ("/v1/checkout/sessions", "/v1/refunds", "/v1/transfers", "/v1/payouts")
+PATHS = ("/v1/checkout/sessions", "/v1/payment_intents", "/v1/refunds", "/v1/transfers", "/v1/payouts")
 OPENING = [
     ("top_up", 40, 0),
     ("pay", 1, 0),
@@ -131,6 +136,34 @@ class History:
     def unfreeze(self, usd, pick):
         wallet_unfreeze(user=self.buyer, operator=self.operator, reason="looked into.")
 
+    def agree(self, usd, pick):
+        terms = Terms(usd * USD, (5 + usd) * USD, (5 + usd) * (1 + pick) * USD)
+        auto_top_up_set(user=self.buyer, terms=terms, agreed=True)
+
+    def save(self, usd, pick):
+        auto = AutoTopUp.objects.filter(user=self.buyer).first()
+        pages = [made for made in self.world.of("checkout.session") if made["status"] == "open"]
+        mine = [
+            page
+            for page in pages
+            if page["mode"] == "setup" and auto and page["customer"] == auto.customer_id
+        ]
+        if page := self.chosen(mine, pick):
+            self.world.save_card(page["id"], BEHAVES[pick % len(BEHAVES)])
+
+    def stop(self, usd, pick):
+        auto_top_up_stop(user=self.buyer, forgets_card=bool(pick % 2))
+
+    def decide(self, usd, pick):
+        """A bank that took its time says yes or no."""
+        for intent in self.world.of("payment_intent"):
+            if intent["status"] == "processing":
+                if pick % 2:
+                    self.world.charged(intent)
+                else:
+                    intent["status"] = "requires_payment_method"
+                    self.world.tell("payment_intent.payment_failed", intent)
+
     def earn(self, usd, pick):
         earn(self.owner, usd=usd, label=str(next(self.keys)))
 
@@ -173,6 +206,8 @@ class History:
 
     def come_to_an_end(self) -> None:
         self.stripe.faults.clear()
+        auto_top_up_stop(user=self.buyer)  # or it would go on for as long as its cap allows
+        self.decide(1, 1)
         for hours in range(0, 60, 7):
             self.stripe.deliver(Client(), self.stripe.untold())
             payments_advance(now=utc_now() + timedelta(hours=hours))
@@ -197,6 +232,7 @@ def test_in_the_end_both_sides_agree_and_nothing_is_left_over(stripe):
         assert at_stripe() - ours == (stripe.world.balance_cents - theirs) * 10_000
         in_account = stripe.world.account_cents[history.owner.payout_account.stripe_id]
         assert in_account * 10_000 == waiting_at_stripe(history)
+        assert not TopUp.objects.filter(automatic=True, state=TopUp.State.CREATED).exists()
         assert not Payout.objects.filter(state=Payout.State.DEBITED).exists()
         assert not Refund.objects.filter(state=Refund.State.DEBITED).exists()
         assert not StripeEvent.objects.filter(state__in=["received", "failed", "early"]).exists()

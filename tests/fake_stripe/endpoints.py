@@ -24,7 +24,7 @@ class Refusal(Exception):
     ) -> None:
         super().__init__(message)
         self.status, self.began = status, began
-        self.body = {
+        self.body: Json = {
             "error": {"type": "invalid_request_error", "code": code, "message": message, "param": param}
         }
 
@@ -40,9 +40,12 @@ def answer(world: World, request: Request) -> Json:
 
 
 def _matches(prefix: str, path: str) -> bool:
-    if prefix.endswith("/"):
-        return path.startswith(prefix) and "/" not in path[len(prefix) :]
-    return path == prefix
+    """An empty segment, or `*`, stands for any one."""
+    wanted, given = prefix.split("/"), path.split("/")
+    return len(wanted) == len(given) and all(
+        want == have or (at > 0 and want in ("", "*"))
+        for at, (want, have) in enumerate(zip(wanted, given, strict=True))
+    )
 
 
 def _check_params(request: Request, allowed: str) -> None:
@@ -81,6 +84,12 @@ def _known(world: World, object_id: str, kind: str) -> Json:
 
 
 def _session_create(world: World, request: Request) -> Json:
+    if request.params["mode"] == "setup":
+        return _setup_session(world, request)
+    if "customer" in request.params and "customer_email" in request.params:
+        raise Refusal("parameter_invalid", "You may only specify one of customer, customer_email.")
+    if "line_items" not in request.params:
+        raise Refusal("parameter_missing", "Missing required param: line_items.", param="line_items")
     total = 0
     for item in request.params["line_items"]:
         price = item["price_data"]
@@ -98,12 +107,98 @@ def _session_create(world: World, request: Request) -> Json:
         amount_total=total,
         currency="usd",
         client_reference_id=request.params.get("client_reference_id"),
+        mode="payment",
         payment_status="unpaid",
         payment_intent=None,
         status="open",
     )
     session["url"] = f"https://checkout.stripe.com/c/pay/{session['id']}"
     return session
+
+
+def _setup_session(world: World, request: Request) -> Json:
+    """A page that saves a card and charges nothing."""
+    customer = _known(world, request.params["customer"], "customer")
+    if "line_items" in request.params:
+        raise Refusal("parameter_invalid", "line_items cannot be set in setup mode", param="line_items")
+    if request.params.get("payment_method_types") != ["card"]:
+        raise Refusal("parameter_missing", "currency is required where no payment_method_types are given")
+    session = world.new(
+        "cs_test",
+        "checkout.session",
+        mode="setup",
+        customer=customer["id"],
+        client_reference_id=request.params.get("client_reference_id"),
+        payment_status="no_payment_required",
+        setup_intent=None,
+        status="open",
+    )
+    session["url"] = f"https://checkout.stripe.com/c/setup/{session['id']}"
+    return session
+
+
+def _customer_create(world: World, request: Request) -> Json:
+    return world.new("cus", "customer", email=request.params.get("email"))
+
+
+def _setup_intent_show(world: World, request: Request) -> Json:
+    intent = dict(_known(world, request.path.rsplit("/", 1)[1], "setup_intent"))
+    if "payment_method" in request.params.get("expand", []):
+        intent["payment_method"] = world.objects[intent["payment_method"]]
+    return intent
+
+
+def _intent_create(world: World, request: Request) -> Json:
+    """A payment with a saved card, confirmed at once while the buyer is away."""
+    p, cents = request.params, _cents(request)
+    _currency(p["currency"])
+    if cents < 50:
+        raise Refusal("amount_too_small", "Amount must be at least $0.50 usd", began=True)
+    card = _known(world, p["payment_method"], "payment_method")
+    if card["customer"] != p["customer"]:
+        raise Refusal("resource_missing", "The payment method is not attached to this customer.", began=True)
+    if (p.get("off_session"), p.get("confirm")) != ("true", "true"):
+        raise Refusal("parameter_invalid", "off_session needs confirm", param="off_session")
+    intent = world.new(
+        "pi",
+        "payment_intent",
+        amount=cents,
+        currency=p["currency"],
+        customer=p["customer"],
+        metadata=p.get("metadata", {}),
+        status="succeeded",
+    )
+    if card["behaves"] == "processing":
+        intent["status"] = "processing"
+    elif card["behaves"] != "ok":
+        intent["status"] = "requires_payment_method"
+        refusal = Refusal("card_declined", "Your card was declined.", status=402, began=True)
+        code = "authentication_required" if card["behaves"] == "authentication_required" else "card_declined"
+        refusal.body["error"] |= {
+            "type": "card_error",
+            "code": code,
+            "decline_code": card["behaves"],
+            "payment_intent": dict(intent),
+        }
+        world.tell("payment_intent.payment_failed", intent)
+        raise refusal
+    else:
+        world.charged(intent)
+    return intent
+
+
+def _intent_cancel(world: World, request: Request) -> Json:
+    intent = _known(world, request.path.split("/")[3], "payment_intent")
+    if intent["status"] in ("succeeded", "canceled", "processing"):
+        raise Refusal("payment_intent_unexpected_state", f"It is {intent['status']}.", began=True)
+    intent["status"] = "canceled"
+    return intent
+
+
+def _detach(world: World, request: Request) -> Json:
+    card = _known(world, request.path.split("/")[3], "payment_method")
+    card["customer"] = None
+    return card
 
 
 def _refund_create(world: World, request: Request) -> Json:
@@ -270,9 +365,22 @@ ROUTES: list[Route] = [
     (
         "POST",
         "/v1/checkout/sessions",
-        "mode! line_items! success_url! cancel_url client_reference_id customer_email payment_intent_data metadata",
+        "mode! line_items success_url! cancel_url client_reference_id customer customer_email payment_intent_data "
+        "payment_method_types metadata",
         _session_create,
     ),
+    ("POST", "/v1/customers", "email metadata", _customer_create),
+    ("GET", "/v1/setup_intents/", "expand", _setup_intent_show),
+    (
+        "POST",
+        "/v1/payment_intents",
+        "amount! currency! customer payment_method payment_method_types off_session confirm description "
+        "receipt_email metadata",
+        _intent_create,
+    ),
+    ("GET", "/v1/payment_intents", "customer limit", _listing("payment_intent", customer="customer")),
+    ("POST", "/v1/payment_intents/*/cancel", "cancellation_reason", _intent_cancel),
+    ("POST", "/v1/payment_methods/*/detach", "", _detach),
     ("POST", "/v1/refunds", "payment_intent! amount! reason metadata", _refund_create),
     ("GET", "/v1/refunds", "payment_intent limit", _listing("refund", payment_intent="payment_intent")),
     (

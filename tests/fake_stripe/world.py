@@ -80,6 +80,28 @@ class World:
         self.tell("checkout.session.completed", session)
         return session
 
+    def charged(self, intent: Json) -> None:
+        """A payment that was made while its buyer was away."""
+        intent["status"] = "succeeded"
+        charge = self.new("ch", "charge", amount=intent["amount"], payment_intent=intent["id"])
+        self.moved("charge", intent["amount"], charge)
+        self.tell("payment_intent.succeeded", intent)
+
+    def save_card(self, session_id: str, behaves: str = "ok") -> Json:
+        """On the page of a session in setup mode. `behaves`: ok, processing, or a code that its bank refuses with."""
+        session = self.objects[session_id]
+        card = self.new(
+            "pm",
+            "payment_method",
+            customer=session["customer"],
+            behaves=behaves,
+            card={"brand": "visa", "last4": "4242"},
+        )
+        intent = self.new("seti", "setup_intent", payment_method=card["id"], status="succeeded")
+        session.update(status="complete", setup_intent=intent["id"], url=None)
+        self.tell("checkout.session.completed", session)
+        return card
+
     def leave(self, session_id: str) -> None:
         session = self.objects[session_id]
         session.update(status="expired", url=None)

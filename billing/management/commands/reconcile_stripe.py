@@ -4,11 +4,14 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from billing.errors import StripeError
 from billing.gateway.client import gateway
-from billing.reconciliation import EARLIER, Mismatch, reconcile
+from billing.models import Unmatched
+from billing.reconciliation import EARLIER, reconcile
+from billing.services import unmatched_note
 from common.clock import utc_now
 from common.money import format_usd
 
@@ -28,13 +31,17 @@ class Command(BaseCommand):
             result = reconcile(gateway().balance_transactions(since=since - EARLIER), since=since, now=now)
         except StripeError as error:
             raise CommandError(error.message) from error
-        if result.mismatches:
-            self.stdout.write(_table(result.mismatches))
-            raise CommandError(f"{len(result.mismatches)} movement(s) differ.", returncode=1)
+        unmatched = unmatched_note(mismatches=result.mismatches, since=since, now=now)
+        if unmatched:
+            self.stdout.write(_table(unmatched))
+            raise CommandError(
+                f"{len(unmatched)} movement(s) differ: see {settings.PUBLIC_URL}/admin/billing/unmatched/.",
+                returncode=1,
+            )
         self.stdout.write(f"{result.paired} movements agree; {result.outside} are outside the books.")
 
 
-def _table(mismatches: tuple[Mismatch, ...]) -> str:
+def _table(mismatches: list[Unmatched]) -> str:
     rows = [HEADINGS, *map(_cells, mismatches)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     return "\n".join(
@@ -42,7 +49,7 @@ def _table(mismatches: tuple[Mismatch, ...]) -> str:
     )
 
 
-def _cells(mismatch: Mismatch) -> tuple[str, ...]:
+def _cells(mismatch: Unmatched) -> tuple[str, ...]:
     return (
         mismatch.ledger_key or "-",
         mismatch.stripe_id or "-",

@@ -5,9 +5,10 @@ import torch
 from torch import Tensor, nn
 
 from metal_kernels.compiler.compile import compile_program
-from metal_kernels.errors import BadFeed, RuntimeUnavailable, UncompiledOp
+from metal_kernels.errors import BadFeed, RuntimeUnavailable, UncompiledOp, UnsupportedOp
 from metal_kernels.frontend.capture import capture_forward
-from metal_kernels.program.graph import Program
+from metal_kernels.program.graph import Argument, Graph, Input, Node, Output, Program, Ref, Value
+from metal_kernels.program.validate import program_validate
 from metal_kernels.runtimes import wgpu
 from metal_kernels.runtimes.compiled import CompiledRuntime
 from metal_kernels.runtimes.interpreter import InterpreterBackend
@@ -15,17 +16,56 @@ from metal_kernels.runtimes.metal import MetalBackend
 from metal_kernels.runtimes.reference import initial_state
 from tests.metal_kernels.models import Mlp
 
-
-class WholeRemainder(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x % 3
+VOLUME = Value("in0", "float32", (1, 1, 4, 4, 4))
+CONVOLUTION: dict[str, Argument] = {
+    "input": Ref("in0"), "weight": Ref("in0"), "bias": None, "stride": [1, 1, 1], "padding": [0, 0, 0],
+    "dilation": [1, 1, 1], "transposed": False, "output_padding": [0, 0, 0], "groups": 1,
+}  # fmt: skip
 
 
 def test_an_operation_without_a_rule_is_named_with_its_node() -> None:
-    program = capture_forward(WholeRemainder(), example_inputs=[torch.arange(5)])
-    with pytest.raises(UncompiledOp, match=r"Node 'v0': aten\.remainder\.Scalar works on integers") as caught:
-        compile_program(program)
+    node = Node("aten.convolution.default", CONVOLUTION, [Value("v0", "float32", (1, 1, 1, 1, 1))])
+    graph = Graph(
+        "forward",
+        [Input("input", "input0", VOLUME)],
+        [],
+        [node],
+        [Output("predictions", "predictions", "v0")],
+    )
+    program_validate(Program(graph))
+    with pytest.raises(UncompiledOp, match=r"Node 'v0': aten\.convolution\.default has three dim") as caught:
+        compile_program(Program(graph))
     assert caught.value.field == "v0"
+
+
+class Volumes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Conv3d(1, 1, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.inner(x)
+        return y
+
+
+@pytest.mark.parametrize(
+    ("module", "rows", "words"),
+    [
+        (
+            Volumes(),
+            torch.zeros(1, 1, 4, 4, 4),
+            r"aten\.convolution.*submodule 'inner'.*one or two dimensions",
+        ),
+        (nn.EmbeddingBag(5, 2), torch.zeros(2, 3, dtype=torch.int64), r"use nn\.Embedding and a mean"),
+        (nn.AdaptiveMaxPool2d(3), torch.zeros(1, 1, 4, 4), "sizes that divide the image"),
+        (nn.AvgPool3d(2), torch.zeros(1, 1, 4, 4, 4), "pool in two dimensions"),
+    ],
+)
+def test_what_no_phone_can_run_is_refused_at_capture_with_what_to_use_instead(
+    module: nn.Module, rows: Tensor, words: str
+) -> None:
+    with pytest.raises(UnsupportedOp, match=words):
+        capture_forward(module, example_inputs=[rows])
 
 
 @pytest.fixture

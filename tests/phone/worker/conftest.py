@@ -149,7 +149,10 @@ class Leases(Protocol):
 @pytest.fixture
 def lease(blobs: BlobSite) -> Leases:
     """Makes leases: on the tiny job, or a long one that is still under way whenever a test looks."""
-    jobs = {False: tiny_job(), True: long_job()}  # now, as compiling would keep the site's thread from answering
+    jobs = {
+        False: tiny_job(),
+        True: long_job(),
+    }  # now, as compiling would keep the site's thread from answering
 
     def make(lease_id: str = LEASE, *, steps: int = 5, long: bool = False, **changes: Any) -> msg.Lease:
         job = jobs[long]

@@ -1,19 +1,18 @@
-"""Money as operators see it: to read, never to edit; events can be replayed and stuck payouts looked at again.
+"""Money as operators see it: to read, never to edit; what they do is an action that calls one service.
 
-Grants are made by `manage.py grant`, freezes by `manage.py freeze`; prices have their own `rates_admin`.
+Grants are made by `manage.py grant`, freezes of a person by `manage.py freeze`.
 """
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-import billing.rates_admin  # noqa: F401 - registers its pages
 from accounts.requests import person
+from billing.admin.actions import ReasonForm, on_each
 from billing.models import (
     Account,
     Dispute,
     Hold,
-    OperatorAction,
     Payout,
     PayoutAccount,
     PayoutStep,
@@ -25,7 +24,7 @@ from billing.models import (
     TopUp,
     Transfer,
 )
-from billing.services import payout_bank_retry
+from billing.services import payout_bank_retry, payout_freeze, payout_unfreeze
 from billing.webhooks.replaying import event_replay
 from common.admin import ReadOnly
 from common.clock import utc_now
@@ -81,16 +80,34 @@ class PayoutStepInline(ReadOnly, admin.TabularInline[PayoutStep, Payout]):
 
 @admin.register(Payout)
 class PayoutAdmin(ReadOnly, admin.ModelAdmin[Payout]):
-    list_display = ["created_at", "user", "amount", "state", "because", "tries", "next_try_at"]
-    list_filter = ["state"]
+    list_display = [
+        "created_at",
+        "user",
+        "amount",
+        "state",
+        "frozen_because",
+        "because",
+        "tries",
+        "next_try_at",
+    ]
+    list_filter = ["state", ("frozen_because", admin.EmptyFieldListFilter)]
     list_select_related = ["user"]
     search_fields = ["user__email", "transfer_id", "bank_payout_id"]
     inlines = [PayoutStepInline]
-    actions = ["look_again", "send_to_bank_again"]
+    action_form = ReasonForm
+    actions = ["freeze", "unfreeze", "look_again", "send_to_bank_again"]
 
     @admin.display(ordering="amount_microusd")
     def amount(self, payout: Payout) -> str:
         return format_usd(payout.amount_microusd)
+
+    @admin.action(description="Freeze: send it no further (give a reason)")
+    def freeze(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
+        on_each(self, request, queryset, payout_freeze, "payout_id", now=utc_now())
+
+    @admin.action(description="Lift its freeze (give a reason)")
+    def unfreeze(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
+        on_each(self, request, queryset, payout_unfreeze, "payout_id", now=utc_now())
 
     @admin.action(description="Ask Stripe again now, where it never answered")
     def look_again(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
@@ -159,10 +176,3 @@ class PayoutAccountAdmin(ReadOnly, admin.ModelAdmin[PayoutAccount]):
 class StandingAdmin(ReadOnly, admin.ModelAdmin[Standing]):
     list_display = ["user", "wallet_frozen_because", "payouts_frozen_because"]
     list_select_related = ["user"]
-
-
-@admin.register(OperatorAction)
-class OperatorActionAdmin(ReadOnly, admin.ModelAdmin[OperatorAction]):
-    list_display = ["created_at", "operator", "action", "user", "subject", "reason"]
-    list_filter = ["action"]
-    list_select_related = ["operator", "user"]
