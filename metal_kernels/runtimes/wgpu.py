@@ -4,8 +4,9 @@ Pipelines and bind groups are made once for a program. The per-step numbers of a
 record for each; a dispatch picks its record by an offset, so nothing is written between steps.
 """
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -58,10 +59,12 @@ class WgpuBackend:
             for kernel, layout in zip(compiled.kernels, self._layouts, strict=True)
         ]
         self._ms_per_step: float | None = None
+        self._kernel: str | None = None  # the one that was encoded last
 
     def write(self, buffer: int, values: Array) -> None:
         self.reserve(buffer, max(values.size, 1))
-        self._device.queue.write_buffer(self._buffers[buffer], 0, np.ascontiguousarray(values))
+        with self._typed_errors():
+            self._device.queue.write_buffer(self._buffers[buffer], 0, np.ascontiguousarray(values))
 
     def reserve(self, buffer: int, elements: int) -> None:
         size = elements * BYTES_PER_ELEMENT
@@ -69,15 +72,21 @@ class WgpuBackend:
         if existing is not None and existing.size >= size:
             return
         usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
-        self._buffers[buffer] = self._device.create_buffer(size=size, usage=usage)
+        with self._typed_errors():
+            self._buffers[buffer] = self._device.create_buffer(size=size, usage=usage)
         self._bind_groups = None
 
     def read(self, buffer: int, elements: int) -> Array:
         size = elements * BYTES_PER_ELEMENT
-        return np.frombuffer(self._device.queue.read_buffer(self._buffers[buffer], 0, size), np.uint32)
+        with self._typed_errors():
+            return np.frombuffer(self._device.queue.read_buffer(self._buffers[buffer], 0, size), np.uint32)
 
     def run(self, steps: Sequence[StepNumbers]) -> None:
         """In submissions of as many steps as fit the time bound; the first run measures with a single step."""
+        with self._typed_errors():
+            self._run(steps)
+
+    def _run(self, steps: Sequence[StepNumbers]) -> None:
         self._write_uniforms(steps)
         if self._bind_groups is None:
             self._bind_groups = {
@@ -104,15 +113,26 @@ class WgpuBackend:
         encoder = self._device.create_command_encoder()
         for record in records:
             self._encode_step(encoder, record)
-        try:
-            self._device.queue.submit([encoder.finish()])
-            self._wait()
-        except RuntimeError as error:
-            last = self._compiled.kernels[self._compiled.dispatches[-1].kernel].name
-            raise DeviceLost(
-                f"The GPU gave up during steps that end with {last}: {error}", field=last
-            ) from error
+        self._device.queue.submit([encoder.finish()])
+        self._wait()
         self._ms_per_step = (time.perf_counter() - started) * 1000 / len(records)
+
+    @contextlib.contextmanager
+    def _typed_errors(self) -> Iterator[None]:
+        """What wgpu raises when the device is gone or its memory is full, as `DeviceLost` naming the last kernel.
+
+        A backend that raised it is of no more use; one on a new device is.
+        """
+        try:
+            yield
+        except (wgpu.GPUError, RuntimeError) as error:  # type: ignore[attr-defined]  # listed at run time
+            reason = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()
+            during = f"during kernel {self._kernel}" if self._kernel else "before any kernel ran"
+            raise DeviceLost(
+                f"The GPU gave up {during}: {reason[:200]}. Open the device anew, with a smaller batch if its memory "
+                "was full.",
+                field=self._kernel,
+            ) from error
 
     def _wait(self) -> None:
         """Until all submitted work is done. Fetching one word is the wait that every wgpu-py version has."""
@@ -123,6 +143,7 @@ class WgpuBackend:
         step = encoder.begin_compute_pass()
         for position, dispatch in enumerate(self._compiled.dispatches):
             kernel = self._compiled.kernels[dispatch.kernel]
+            self._kernel = kernel.name
             step.set_pipeline(self._pipelines[dispatch.kernel])
             step.set_bind_group(0, groups[position])
             if kernel.uses_uniforms:
