@@ -16,7 +16,7 @@ from marketplace.errors import JobInvalid
 from marketplace.jobs.quote import StepCost
 from marketplace.jobs.tracing import one_trace_at_a_time
 from metal_kernels.compiler.format import compiled_dumps
-from metal_kernels.compiler.variants import compile_variants
+from metal_kernels.compiler.variants import compile_deltas, compile_variants
 from metal_kernels.errors import CaptureError, CompileError, ProgramTooLarge, UncompiledOp, UnsupportedOp
 from metal_kernels.frontend.capture import capture_forward, capture_training_step
 from metal_kernels.frontend.losses import LossSpec
@@ -94,7 +94,7 @@ def programs_capture(
                 example_target=targets.batch(batch_size),
             )
             forward = _forward(module, inputs, rows=min(validation_rows, EVALUATION_BATCH))
-        variants = compile_variants(step)
+        variants, deltas = compile_variants(step), compile_deltas(step)
     slice_bytes = shard.rows * (inputs.size_bytes + targets.size_bytes)
     # Devices run the kernels or, on a processor, the reference; each must have room.
     memory_bytes = max(
@@ -109,7 +109,7 @@ def programs_capture(
         )
     cost = program_cost(step)
     return JobPrograms(
-        training_step=compiled_dumps(step, variants),
+        training_step=compiled_dumps(step, variants, deltas),
         forward=program_dumps(forward),
         cost=StepCost(flops=cost.flops, moved_bytes=cost.bytes, dispatches=cost.dispatches),
         memory_bytes=memory_bytes,

@@ -16,6 +16,7 @@ from metal_kernels.ir.kernel import Kernel
 from metal_kernels.ir.loops import LoopProgram
 from metal_kernels.lowering.lower import LOSSES, ORDER, data_name, lower
 from metal_kernels.passes.bind import storage_dtype
+from metal_kernels.passes.estimate import estimated_us
 from metal_kernels.passes.group import group
 from metal_kernels.passes.inline import inline
 from metal_kernels.passes.memory import plan_memory
@@ -31,7 +32,7 @@ Role: TypeAlias = tuple[BufferRole, str]
 """What the runtime does with a tensor, and its key."""
 
 _SPLITS: Final[dict[DeviceClass, SplitPolicy]] = {
-    "cpu": SplitPolicy(lanes=0),
+    "cpu": SplitPolicy(lanes=64, outputs_per_lane=64, shortest_sum=256),
     "phone": SplitPolicy(lanes=1024),
     "desktop": SplitPolicy(lanes=8192),
 }
@@ -54,11 +55,19 @@ def compile_program(
     """
     loops = inline(split(lower(program), _SPLITS[device]))
     plan = schedule(loops, group(loops), device, tile)
-    return assemble(loops, plan, _roles(program, loops), kind=program.kind, batch=_batch(program))
+    return assemble(
+        loops, plan, _roles(program, loops), device=device, kind=program.kind, batch=_batch(program)
+    )
 
 
 def assemble(
-    loops: LoopProgram, plan: Schedule, roles: Mapping[str, Role], *, kind: Kind, batch: int
+    loops: LoopProgram,
+    plan: Schedule,
+    roles: Mapping[str, Role],
+    *,
+    device: DeviceClass,
+    kind: Kind,
+    batch: int,
 ) -> Compilation:
     """Plan memory, render the kernels and write everything down. `roles` says what each kept tensor is, by name."""
     memory = plan_memory(loops, plan)
@@ -73,7 +82,7 @@ def assemble(
     compiled = CompiledProgram(
         kind=kind,
         batch=batch,
-        kernels=[_kernel(kernel) for kernel in kernels.values()],
+        kernels=[_kernel(kernel, device) for kernel in kernels.values()],
         buffers=buffers,
         dispatches=[
             CompiledDispatch(positions[one.kernel.name], [buffer_of[tensor] for tensor in one.tensors])
@@ -88,7 +97,7 @@ def assemble(
     return Compilation(compiled, kernels)
 
 
-def _kernel(kernel: Kernel) -> CompiledKernel:
+def _kernel(kernel: Kernel, device: DeviceClass) -> CompiledKernel:
     return CompiledKernel(
         name=kernel.name,
         lanes=kernel.lanes,
@@ -96,6 +105,7 @@ def _kernel(kernel: Kernel) -> CompiledKernel:
         writes=[buffer.access != "read" for buffer in kernel.buffers],
         elements=[buffer.elements or 0 for buffer in kernel.buffers],
         uses_uniforms=bool(kernel.uniforms),
+        estimated_us=estimated_us(kernel, device),
         wgsl=render(kernel, WGSL),
         msl=render(kernel, MSL),
     )

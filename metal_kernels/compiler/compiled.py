@@ -20,6 +20,7 @@ class CompiledKernel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     For each buffer, `writes` says whether the kernel writes it, and `elements` how many it may touch (0 where that
     depends on the run). With `uses_uniforms` the record of the step is bound too.
+    `estimated_us` is how long a dispatch may take on a slow device of the class; measuring corrects it.
     """
 
     name: str
@@ -28,6 +29,7 @@ class CompiledKernel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     writes: list[bool]
     elements: list[int]
     uses_uniforms: bool
+    estimated_us: int
     wgsl: str
     msl: str
 

@@ -34,7 +34,9 @@ def compile_delta(spec: Mapping[str, Value], *, device: DeviceClass = "phone") -
             _encode(name, value.elements, loops, roles, updates)
     loops.updates = updates
     loops = inline(loops)
-    return assemble(loops, schedule(loops, group(loops), device), roles, kind="forward", batch=1)
+    return assemble(
+        loops, schedule(loops, group(loops), device), roles, device=device, kind="forward", batch=1
+    )
 
 
 def _encode(

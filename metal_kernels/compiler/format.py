@@ -1,20 +1,29 @@
-"""Compiled programs in the program's own file: one metadata entry for each device class.
+"""Compiled programs in the program's own file: for each device class one metadata entry for the step, and one for the
+kernels that encode its delta.
 
 A reader that knows nothing of kernels still finds its program there. Kernels were proven to stay inside buffers of
 the sizes they declare (`ir/spec.py`); loading checks that every dispatch binds buffers at least so large.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from metal_kernels.compiler.compiled import CompiledBuffer, CompiledDispatch, CompiledKernel, CompiledProgram
+from metal_kernels.compiler.compiled import (
+    BYTES_PER_ELEMENT,
+    CompiledBuffer,
+    CompiledDispatch,
+    CompiledKernel,
+    CompiledProgram,
+)
+from metal_kernels.delta import BLOCK
 from metal_kernels.errors import BadReference, ProgramFormatError, ProgramTooLarge, SpecMismatch
 from metal_kernels.ir.spec import MAX_GROUPS, MAX_LANES, MAX_STORAGE_BUFFERS
 from metal_kernels.passes.tiles import DeviceClass
 from metal_kernels.program.format import program_dumps, program_loads
-from metal_kernels.program.graph import STATE_ROLES, Program, Value
+from metal_kernels.program.graph import STATE_ROLES, Kind, Program, Value
 from metal_kernels.tensorfile import tensorfile_dumps, tensorfile_loads
 
 MAX_DISPATCHES: Final = 20_000
@@ -26,11 +35,18 @@ _encoder: Final = msgspec.json.Encoder(order="deterministic")
 _decoder: Final = msgspec.json.Decoder(CompiledProgram)
 
 
-def compiled_dumps(program: Program, variants: dict[DeviceClass, CompiledProgram]) -> bytes:
-    """The program's file with its compiled variants. Equal input gives equal bytes."""
+def compiled_dumps(
+    program: Program,
+    variants: Mapping[DeviceClass, CompiledProgram],
+    deltas: Mapping[DeviceClass, CompiledProgram] | None = None,
+) -> bytes:
+    """The program's file with its compiled variants, and the kernels that encode its delta. Equal input gives equal
+    bytes."""
     file = tensorfile_loads(program_dumps(program))
-    entries = {_entry(device): _encoder.encode(compiled).decode() for device, compiled in variants.items()}
-    return tensorfile_dumps(file.tensors, metadata={**file.metadata, **entries})
+    entries = {f"compiled.{device}": compiled for device, compiled in variants.items()}
+    entries |= {f"delta.{device}": compiled for device, compiled in (deltas or {}).items()}
+    texts = {entry: _encoder.encode(compiled).decode() for entry, compiled in entries.items()}
+    return tensorfile_dumps(file.tensors, metadata={**file.metadata, **texts})
 
 
 def compiled_loads(
@@ -38,28 +54,51 @@ def compiled_loads(
 ) -> tuple[Program, CompiledProgram]:
     """The program and its variant for a device class; a `ProgramError` if anything is wrong with either."""
     program = program_loads(data, expected_sha256=expected_sha256)
-    text = tensorfile_loads(data).metadata.get(_entry(device))
-    if text is None:
+    compiled = _entry(data, f"compiled.{device}")
+    if compiled is None:
         raise ProgramFormatError(
             f"The program has no kernels for the device class '{device}'; compile it for that."
         )
-    try:
-        compiled = _decoder.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise ProgramFormatError(f"The program's kernels are malformed: {error}.") from error
     compiled_validate(program, compiled)
     return program, compiled
 
 
+def delta_loads(data: bytes, device: DeviceClass) -> CompiledProgram | None:
+    """The kernels that encode the program's delta on a device class, if the file has them."""
+    program = program_loads(data)
+    compiled = _entry(data, f"delta.{device}")
+    if compiled is not None:
+        delta_validate(program, compiled)
+    return compiled
+
+
+def _entry(data: bytes, name: str) -> CompiledProgram | None:
+    text = tensorfile_loads(data).metadata.get(name)
+    if text is None:
+        return None
+    try:
+        return _decoder.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ProgramFormatError(f"The program's kernels are malformed: {error}.") from error
+
+
 def compiled_validate(program: Program, compiled: CompiledProgram) -> None:
     """Raise the `ProgramError` that says what is wrong first; return if every dispatch can be made."""
+    _validate(compiled, program.kind, _known_values(program))
+
+
+def delta_validate(program: Program, compiled: CompiledProgram) -> None:
+    """The same for the kernels that encode the program's delta."""
+    _validate(compiled, "forward", _delta_values(program))
+
+
+def _validate(compiled: CompiledProgram, kind: Kind, known: dict[tuple[str, str], Value]) -> None:
     if len(compiled.dispatches) > MAX_DISPATCHES:
         raise ProgramTooLarge(
             f"A step has {len(compiled.dispatches)} dispatches; the limit is {MAX_DISPATCHES}."
         )
-    if compiled.kind != program.kind or compiled.batch < 1:
+    if compiled.kind != kind or compiled.batch < 1:
         raise ProgramFormatError("The kernels were compiled from another program.")
-    known = _known_values(program)
     for buffer in compiled.buffers:
         _check_buffer(buffer, known)
     for kernel in compiled.kernels:
@@ -73,10 +112,6 @@ def compiled_validate(program: Program, compiled: CompiledProgram) -> None:
             raise SpecMismatch("A copy reads past the end of its buffer.", field="copies")
 
 
-def _entry(device: DeviceClass) -> str:
-    return f"compiled.{device}"
-
-
 def _known_values(program: Program) -> dict[tuple[str, str], Value]:
     """What buffers may hold, by role and key."""
     known = {("constant", value.name): value for value in program.graph.constants}
@@ -86,15 +121,33 @@ def _known_values(program: Program) -> dict[tuple[str, str], Value]:
     return known
 
 
+def _delta_values(program: Program) -> dict[tuple[str, str], Value]:
+    """What buffers of a delta's kernels hold: `compiler/delta.py` names them."""
+    known: dict[tuple[str, str], Value] = {}
+    for name, value in program.model_spec.items():
+        if value.dtype != "float32":
+            continue
+        blocks = -(-value.elements // BLOCK)
+        sizes = {
+            ("input", f"base/{name}"): value.elements,
+            ("input", f"new/{name}"): value.elements,
+            ("state", f"residual/{name}"): value.elements,
+            ("result", f"scales/{name}"): blocks,
+            ("result", f"int8/{name}"): blocks * BLOCK // BYTES_PER_ELEMENT,
+        }
+        known |= {place: Value(name, "float32", (elements,)) for place, elements in sizes.items()}
+    return known
+
+
 def _check_buffer(buffer: CompiledBuffer, known: dict[tuple[str, str], Value]) -> None:
     if not 1 <= buffer.elements <= MAX_BUFFER_ELEMENTS:
         raise ProgramTooLarge(
             f"A {buffer.role} buffer has {buffer.elements} elements; the limit is {MAX_BUFFER_ELEMENTS}.",
             field=buffer.key,
         )
-    if buffer.role in ("scratch", "order", "losses", "result"):
-        return
     value = known.get((buffer.role, buffer.key))
+    if value is None and buffer.role in ("scratch", "order", "losses", "result"):
+        return
     if value is None:
         raise BadReference(f"The program has no {buffer.role} '{buffer.key}'.", field=buffer.key)
     shape = value.shape[1:] if buffer.role == "data" else value.shape
@@ -116,6 +169,8 @@ def _check_kernel(kernel: CompiledKernel) -> None:
             f"Kernel '{kernel.name}' binds {len(kernel.writes)} buffers; the limit is {MAX_STORAGE_BUFFERS}.",
             field=kernel.name,
         )
+    if kernel.estimated_us < 1:
+        raise ProgramFormatError(f"Kernel '{kernel.name}' is said to take no time.", field=kernel.name)
     if max(len(kernel.wgsl), len(kernel.msl)) > MAX_SOURCE_BYTES:
         raise ProgramTooLarge(f"The source of kernel '{kernel.name}' is too long.", field=kernel.name)
 

@@ -49,7 +49,7 @@ class Expr:
     every process.
     """
 
-    __slots__ = ("__weakref__", "args", "digest", "dtype", "high", "low", "op", "value")
+    __slots__ = ("__weakref__", "_digest", "args", "dtype", "high", "low", "op", "value")
 
     def __init__(
         self, op: str, dtype: Scalar, args: tuple["Expr", ...], value: Any, bounds: tuple[int, int]
@@ -59,8 +59,16 @@ class Expr:
         self.args = args
         self.value = value
         self.low, self.high = bounds
-        text = repr((op, dtype, value, bounds if op == "var" else None, [arg.digest for arg in args]))
-        self.digest: bytes = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        self._digest: bytes | None = None
+
+    @property
+    def digest(self) -> bytes:
+        """Made when it is first asked for: few nodes are ever ordered."""
+        if self._digest is None:
+            bounds = (self.low, self.high) if self.op == "var" else None
+            text = repr((self.op, self.dtype, self.value, bounds, [arg.digest for arg in self.args]))
+            self._digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        return self._digest
 
     def __repr__(self) -> str:
         from metal_kernels.ir.printer import expr_text

@@ -49,14 +49,16 @@ class Reduce:
 class Contract:
     """`tensor[b, m, n] = sum over k of left(b, m, k) * right(b, k, n)`; the tensor has its elements in this order.
 
-    The operands' indices are simplest when `period` terms are taken at a time: the taps of a window, a part of a row.
+    `terms` and `columns` are the shapes that the operands take k and n apart into: the taps of a window, the places
+    of an image. Tiles that keep to them need no division, and neighbouring windows share what they read.
     """
 
     tensor: Tensor
     extents: tuple[int, int, int, int]
     left: Expr
     right: Expr
-    period: int = 1
+    terms: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
 
 
 Definition: TypeAlias = Map | Reduce | Contract

@@ -107,11 +107,12 @@ class Call:
         left: Callable[[Expr, Expr, Expr], Expr],
         right: Callable[[Expr, Expr, Expr], Expr],
         *,
-        period: int = 1,
+        terms: tuple[int, ...] = (),
+        columns: tuple[int, ...] = (),
     ) -> Source:
         """Extents are of b, m, n, k; `left` takes (b, m, k), `right` (b, k, n)."""
         b, m, n, k = contract_axes(extents)
-        return self._define(Contract(tensor, extents, left(b, m, k), right(b, k, n), period))
+        return self._define(Contract(tensor, extents, left(b, m, k), right(b, k, n), terms, columns))
 
     def unsupported(self, what: str) -> UncompiledOp:
         return UncompiledOp(

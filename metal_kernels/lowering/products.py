@@ -98,7 +98,7 @@ def _windows(call: Call, result: Tensor, geometry: _Geometry, image: _Image, wei
         return image.padded(b // groups, (b % groups) * weight.channels + ci, y, x)
 
     extents = (image.batch * groups, per_group, prod(out_size), prod(window))
-    return call.define_contract(result, extents, kernel, patch, period=prod(taps))
+    return call.define_contract(result, extents, kernel, patch, terms=window, columns=out_size)
 
 
 def _convolution_backward(call: Call) -> None:
@@ -136,7 +136,7 @@ def _covering_windows(
         return where(inside_y & inside_x, value, 0.0)
 
     extents = (windows.batch * groups, weight.channels, prod(size), prod(window))
-    return call.define_contract(result, extents, kernel, covering, period=prod(taps))
+    return call.define_contract(result, extents, kernel, covering, terms=window, columns=size)
 
 
 def _window_over(geometry: _Geometry, place: Expr, tap: Expr, axis: int, extent: int) -> tuple[Expr, Expr]:
@@ -166,7 +166,7 @@ def _weight_gradient(
         return image.padded(b, g * weight.channels + ci, y, x)
 
     extents = (groups, per_group, prod(window), prod(pixels))
-    call.define_contract(call.output(1), extents, left, right, period=gradient.size[1])
+    call.define_contract(call.output(1), extents, left, right, terms=pixels, columns=window)
 
 
 RULES: Final[dict[str, Rule]] = {

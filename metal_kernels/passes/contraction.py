@@ -8,42 +8,49 @@ stored, so no load needs a branch. The maps that follow the product are applied 
 from collections.abc import Callable
 from itertools import product
 from math import ceil
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from metal_kernels.ir.expr import Expr, Tensor, apply, const, flatten, memory, where
+from metal_kernels.ir.expr import Expr, Tensor, apply, const, flatten, memory, substitute, where
 from metal_kernels.ir.kernel import Shared
 from metal_kernels.ir.loops import Contract, Map, binding, contract_axes
 from metal_kernels.passes.bind import Binder, KernelDraft
 from metal_kernels.passes.emit import Emitter
 from metal_kernels.passes.group import Group
 from metal_kernels.passes.rows import binding_of
-from metal_kernels.passes.tiles import Tile
+from metal_kernels.passes.tiles import Tile, turns_of, whole_axes
 
 Operand: TypeAlias = Callable[[Expr, Expr], Expr]
 """An operand of this lane's batch, by (row or column, term)."""
 
 
-def contraction_kernel(group: Group, stored: list[Tensor], binder: Binder, tile: Tile) -> KernelDraft:
+def contraction_kernel(
+    group: Group, stored: list[Tensor], binder: Binder, tile: Tile, *, fused: bool
+) -> KernelDraft:
+    """`fused` says that the device multiplies and adds at once faster than one after the other."""
     contract = group.contract
     if contract is None:
         raise TypeError("a contraction kernel needs a product")
     batch, m, n, _ = contract.extents
     groups = (ceil(n / tile.group_columns), ceil(m / tile.group_rows), batch)
     emit = Emitter(groups, tile.lanes)
-    writer = _ContractionWriter(group, contract, tile, emit, binder)
+    writer = _ContractionWriter(group, contract, tile, emit, binder, fused=fused)
     writer.write(stored)
     return KernelDraft("product", tile.lanes, groups, tuple(emit.shared), emit.body)
 
 
 class _ContractionWriter:
-    def __init__(self, group: Group, contract: Contract, tile: Tile, emit: Emitter, binder: Binder) -> None:
+    def __init__(
+        self, group: Group, contract: Contract, tile: Tile, emit: Emitter, binder: Binder, *, fused: bool
+    ) -> None:
         self._members = {member.tensor: member for member in group.members}
         self._contract = contract
         self._tile = tile
         self._emit = emit
         self._binder = binder
+        self._fused = fused
         x, y, self._batch = emit.group
         _, m, n, self._terms = contract.extents
+        self._left_side, self._right_side = self._resolved(contract.left), self._resolved(contract.right)
         lane_m, lane_n = emit.lane // tile.lanes_n, emit.lane % tile.lanes_n
         self._group_row, self._group_column = y * tile.group_rows, x * tile.group_columns
         self._lane_row, self._lane_column = lane_m * tile.rows, lane_n * tile.columns
@@ -76,48 +83,63 @@ class _ContractionWriter:
             for offset in range(min(size, extent))
         ]
 
-    def _operand(self, side: Expr, b: Expr, m: Expr, n: Expr, k: Expr) -> Expr:
-        at = binding(contract_axes(self._contract.extents), (b, m, n, k))
-        return self._binder.resolve(side, at, lambda tensor, flat: None)
+    def _resolved(self, side: Expr) -> Expr:
+        """An operand of this lane's batch, its reads turned into loads once for all places."""
+        b, *_ = contract_axes(self._contract.extents)
+        return self._binder.resolve(side, binding((b,), (self._batch,)), lambda tensor, flat: None)
 
     def _left(self, row: Expr, term: Expr) -> Expr:
-        return self._operand(self._contract.left, self._batch, row, const(0, "i32"), term)
+        _, m, _, k = contract_axes(self._contract.extents)
+        return substitute(self._left_side, binding((m, k), (row, term)))
 
     def _right(self, column: Expr, term: Expr) -> Expr:
-        return self._operand(self._contract.right, self._batch, const(0, "i32"), column, term)
+        _, _, n, k = contract_axes(self._contract.extents)
+        return substitute(self._right_side, binding((n, k), (column, term)))
 
     # Without workgroup memory.
 
     def _direct_sum(self, totals: list[list[Expr]]) -> None:
-        depth = _depth(self._tile.depth, self._contract.period, self._terms)
-        whole = self._terms // depth * depth
-        if whole:
-            self._direct_loop(totals, const(0, "i32"), whole, depth)
-        if whole < self._terms:
-            self._direct_loop(totals, const(whole, "i32"), self._terms, 1)
+        """Loops over the outer axes of the terms, and turns of `depth` of the inner ones spelled out."""
+        outer, count = turns_of(whole_axes(self._contract.terms) or (self._terms,), self._tile.depth)
+        loops = []
+        first = const(0, "i32")
+        for extent in outer:
+            loops.append(self._emit.loop_var(extent))
+            self._emit.open(loops[-1])
+            first = first * extent + loops[-1]
+        self._direct_turns(totals, first * count, count)
+        for variable in reversed(loops):
+            self._emit.close_for(variable, const(0, "i32"), const(variable.high + 1, "i32"), 1)
 
-    def _direct_loop(self, totals: list[list[Expr]], start: Expr, stop: int, depth: int) -> None:
-        turn = self._emit.loop_var(ceil(stop / depth))
-        self._emit.open(turn)
-        terms = [turn * depth + offset for offset in range(depth)]
-        count = len(self._rows)
-        values = self._emit.values(
-            [self._left(row, term) for term in terms for row, _ in self._rows]
-            + [self._right(column, term) for term in terms for column, _ in self._columns]
-        )
-        rights = values[count * depth :]
+    def _direct_turns(self, totals: list[list[Expr]], first: Expr, count: int) -> None:
+        depth = min(self._tile.depth, count)
+        turns, rest = divmod(count, depth)
+        if turns > 1:
+            turn = self._emit.loop_var(turns)
+            self._emit.open(turn)
+            self._direct_turn(totals, first + turn * depth, depth)
+            self._emit.close_for(turn, const(0, "i32"), const(turns, "i32"), 1)
+        else:
+            self._direct_turn(totals, first, depth)
+        if rest:
+            self._direct_turn(totals, first + turns * depth, rest)
+
+    def _direct_turn(self, totals: list[list[Expr]], first: Expr, depth: int) -> None:
+        """Each term is multiplied as soon as it is loaded, so that few values have to be kept at a time."""
         for offset in range(depth):
-            self._accumulate(
-                totals,
-                values[offset * count : (offset + 1) * count],
-                rights[offset * len(self._columns) : (offset + 1) * len(self._columns)],
+            values = self._emit.values(
+                [self._left(row, first + offset) for row, _ in self._rows]
+                + [self._right(column, first + offset) for column, _ in self._columns]
             )
-        self._emit.close_for(turn, start // depth, const(stop // depth, "i32"), 1)
+            self._accumulate(totals, values[: len(self._rows)], values[len(self._rows) :])
 
     def _accumulate(self, totals: list[list[Expr]], lefts: list[Expr], rights: list[Expr]) -> None:
         for i, left in enumerate(lefts):
             for j, right in enumerate(rights):
-                self._emit.assign(totals[i][j], apply("fma", left, right, totals[i][j]))
+                total = totals[i][j]
+                self._emit.assign(
+                    total, apply("fma", left, right, total) if self._fused else total + left * right
+                )
 
     # With workgroup memory.
 
@@ -212,15 +234,3 @@ class _ContractionWriter:
             emit.store(*self._binder.stored(tensor, index, value))
         if not condition.is_const:
             emit.close_if(condition)
-
-
-LONGEST_DEPTH: Final = 9
-"""The most terms that one turn of the loop spells out; the taps of a 3x3 window."""
-
-
-def _depth(usual: int, period: int, terms: int) -> int:
-    """How many terms to take at a time: whole periods or an equal part of one, so that indices need no division."""
-    if period == 1:
-        return usual
-    part = max(size for size in range(1, min(period, LONGEST_DEPTH) + 1) if period % size == 0)
-    return part if part > 1 and terms % part == 0 else usual

@@ -14,7 +14,7 @@ from metal_kernels.passes.bind import Binder, KernelDraft
 from metal_kernels.passes.contraction import contraction_kernel
 from metal_kernels.passes.group import Group, domain_of, group, stored_members
 from metal_kernels.passes.rows import rows_kernel
-from metal_kernels.passes.tiles import DeviceClass, Tile, tile_for
+from metal_kernels.passes.tiles import DeviceClass, ProductShape, Tile, tile_for
 from metal_kernels.passes.vectorise import expressions, vectorise
 
 
@@ -83,7 +83,8 @@ def _draft(
     contract = one.contract
     if contract is None:
         return rows_kernel(one, stored, binder, device)
-    return contraction_kernel(one, stored, binder, tile or tile_for(device, contract.extents))
+    shape = ProductShape(contract.extents, contract.terms, contract.columns)
+    return contraction_kernel(one, stored, binder, tile or tile_for(device, shape), fused=device != "cpu")
 
 
 def _uniforms(draft: KernelDraft) -> tuple[tuple[str, Scalar], ...]:

@@ -73,9 +73,20 @@ def _split_contract(whole: Contract, policy: SplitPolicy) -> list[Definition]:
     left, right = (substitute(side, where_it_was) for side in (whole.left, whole.right))
     domain = axes_of(part.shape)
     return [
-        Contract(part, extents, left, right, whole.period if length % whole.period == 0 else 1),
+        replace(
+            whole, tensor=part, extents=extents, left=left, right=right, terms=_part_of(whole.terms, length)
+        ),
         Reduce(whole.tensor, domain, part.shape, (1,), "sum", read(part, *domain)),
     ]
+
+
+def _part_of(shape: tuple[int, ...], length: int) -> tuple[int, ...]:
+    """The shape of a piece of `length` terms, as far as the pieces keep to the whole's innermost axes."""
+    for position in range(1, len(shape)):
+        inner = prod(shape[position:])
+        if length % inner == 0 and shape[position - 1] % (length // inner) == 0:
+            return (length // inner, *shape[position:])
+    return ()
 
 
 def _pieces(outputs: int, terms: int, policy: SplitPolicy) -> int:

@@ -25,14 +25,14 @@ def vectorise(kernel: Kernel) -> Kernel:
     }
     meanings = _meanings(kernel.body)
     loads = {node for root in expressions(kernel.body) for node in nodes(root) if node.op == "load"}
+    whole = {load.args[0]: substitute(load.args[0], meanings) for load in loads if load.value in names}
     for name in sorted(names):
-        indices = [substitute(load.args[0], meanings) for load in loads if load.value == name]
-        if not _pays(indices):
+        if not _pays([whole[load.args[0]] for load in loads if load.value == name]):
             names.discard(name)
     if not names:
         return kernel
     buffers = tuple(replace(buffer, vector=buffer.name in names) for buffer in kernel.buffers)
-    return replace(kernel, buffers=buffers, body=_Rewriter(names, meanings).body(kernel.body, {}))
+    return replace(kernel, buffers=buffers, body=_Rewriter(names, whole).body(kernel.body, {}))
 
 
 def _meanings(body: tuple[Statement, ...]) -> dict[Expr, Expr]:
@@ -81,9 +81,11 @@ def expressions(body: tuple[Statement, ...]) -> Iterator[Expr]:
 
 
 class _Rewriter:
-    def __init__(self, names: set[str], meanings: dict[Expr, Expr]) -> None:
+    """`whole` is what the index of each load stands for."""
+
+    def __init__(self, names: set[str], whole: dict[Expr, Expr]) -> None:
         self._names = names
-        self._meanings = meanings
+        self._whole = whole
         self._count = 0
 
     def body(self, body: tuple[Statement, ...], known: dict[Expr, Expr]) -> tuple[Statement, ...]:
@@ -115,7 +117,7 @@ class _Rewriter:
         for node in nodes(root):
             new = rebuild(node, tuple(done[arg] for arg in node.args))
             if new.op == "load" and new.value in self._names:
-                index = substitute(new.args[0], self._meanings)
+                index = self._whole[node.args[0]]
                 vector = memory("load4", new.dtype, new.value, index // WIDTH)
                 if vector not in known:
                     self._count += 1

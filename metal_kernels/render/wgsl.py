@@ -27,8 +27,10 @@ def _head(kernel: Kernel) -> list[str]:
 
 def _binding(position: int, buffer: Buffer) -> str:
     access = "read" if buffer.access == "read" else "read_write"
-    element = f"vec4<{buffer.dtype}>" if buffer.vector else buffer.dtype
-    return f"@group(0) @binding({position}) var<storage, {access}> {buffer.name}: array<{element}>;"
+    element, width = (f"vec4<{buffer.dtype}>", 4) if buffer.vector else (buffer.dtype, 1)
+    # A length that the compiler knows costs nothing where a browser checks indices.
+    length = f", {buffer.elements // width}" if buffer.elements else ""
+    return f"@group(0) @binding({position}) var<storage, {access}> {buffer.name}: array<{element}{length}>;"
 
 
 _PLACES: Final = {"group_x": "group.x", "group_y": "group.y", "group_z": "group.z", "lane": "index"}

@@ -6,7 +6,7 @@ record for each; a dispatch picks its record by an offset, so nothing is written
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,14 +15,12 @@ from metal_kernels.compiler.compiled import BYTES_PER_ELEMENT, CompiledKernel, C
 from metal_kernels.errors import DeviceLost, RuntimeUnavailable
 from metal_kernels.render.wgsl import UNIFORM_GROUP
 from metal_kernels.runtimes.compiled import Array, StepNumbers
+from metal_kernels.runtimes.submissions import SubmissionPlan
 
 try:
     import wgpu
 except ImportError:  # The package is an optional extra.
     wgpu = None  # type: ignore[assignment]
-
-SUBMISSION_MS: Final = 100.0
-"""A submission is meant to take at most this long: a phone's watchdog ends long ones."""
 
 _RECORD_BYTES: Final = 256
 """The distance between the records of two steps, as uniform offsets must be aligned."""
@@ -45,7 +43,16 @@ def wgpu_device() -> Any:
 
 
 class WgpuBackend:
-    def __init__(self, compiled: CompiledProgram, device: Any | None = None) -> None:
+    """`clock` gives seconds; submissions are planned by it."""
+
+    def __init__(
+        self,
+        compiled: CompiledProgram,
+        device: Any | None = None,
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._clock = clock
         self._device = wgpu_device() if device is None else device
         self._compiled = compiled
         self._buffers: dict[int, Any] = {}
@@ -58,7 +65,9 @@ class WgpuBackend:
             self._make_pipeline(kernel, layout)
             for kernel, layout in zip(compiled.kernels, self._layouts, strict=True)
         ]
-        self._ms_per_step: float | None = None
+        self._plan = SubmissionPlan(
+            compiled.kernels[dispatch.kernel].estimated_us / 1000 for dispatch in compiled.dispatches
+        )
         self._kernel: str | None = None  # the one that was encoded last
 
     def write(self, buffer: int, values: Array) -> None:
@@ -82,7 +91,7 @@ class WgpuBackend:
             return np.frombuffer(self._device.queue.read_buffer(self._buffers[buffer], 0, size), np.uint32)
 
     def run(self, steps: Sequence[StepNumbers]) -> None:
-        """In submissions of as many steps as fit the time bound; the first run measures with a single step."""
+        """In submissions that are meant to fit the time bound."""
         with self._typed_errors():
             self._run(steps)
 
@@ -93,14 +102,11 @@ class WgpuBackend:
                 position: self._bind(dispatch.kernel, dispatch.buffers)
                 for position, dispatch in enumerate(self._compiled.dispatches)
             }
-        done = 0
-        while done < len(steps):
-            count = (
-                1 if self._ms_per_step is None else max(1, int(SUBMISSION_MS / max(self._ms_per_step, 1e-3)))
-            )
-            stop = min(done + count, len(steps))
-            self._submit(range(done, stop))
-            done = stop
+        start, total = 0, len(steps) * len(self._compiled.dispatches)
+        while start < total:
+            end = self._plan.end_of(start, total)
+            self._plan.learn(start, end, self._submit(start, end))
+            start = end
 
     def timed_step_s(self) -> float:
         """Seconds that one step takes, from its submission to its end."""
@@ -108,14 +114,18 @@ class WgpuBackend:
         self.run([StepNumbers(0.0, 1.0, 0)])
         return time.perf_counter() - started
 
-    def _submit(self, records: range) -> None:
-        started = time.perf_counter()
+    def _submit(self, start: int, end: int) -> float:
+        """Dispatches from `start` to `end`, counted through all steps. Returns the milliseconds they took."""
+        count = len(self._compiled.dispatches)
+        began_s = self._clock()
         encoder = self._device.create_command_encoder()
-        for record in records:
-            self._encode_step(encoder, record)
+        while start < end:
+            stop = min((start // count + 1) * count, end)
+            self._encode(encoder, start // count, range(start % count, stop - start // count * count))
+            start = stop
         self._device.queue.submit([encoder.finish()])
         self._wait()
-        self._ms_per_step = (time.perf_counter() - started) * 1000 / len(records)
+        return (self._clock() - began_s) * 1000
 
     @contextlib.contextmanager
     def _typed_errors(self) -> Iterator[None]:
@@ -138,10 +148,12 @@ class WgpuBackend:
         """Until all submitted work is done. Fetching one word is the wait that every wgpu-py version has."""
         self._device.queue.read_buffer(next(iter(self._buffers.values())), 0, BYTES_PER_ELEMENT)
 
-    def _encode_step(self, encoder: Any, record: int) -> None:
+    def _encode(self, encoder: Any, record: int, positions: range) -> None:
+        """Dispatches of one step; the copies follow the last of them."""
         groups = self._bind_groups or {}
         step = encoder.begin_compute_pass()
-        for position, dispatch in enumerate(self._compiled.dispatches):
+        for position in positions:
+            dispatch = self._compiled.dispatches[position]
             kernel = self._compiled.kernels[dispatch.kernel]
             self._kernel = kernel.name
             step.set_pipeline(self._pipelines[dispatch.kernel])
@@ -150,6 +162,8 @@ class WgpuBackend:
                 step.set_bind_group(UNIFORM_GROUP, self._uniform_group, [record * _RECORD_BYTES])
             step.dispatch_workgroups(*kernel.groups)
         step.end()
+        if positions.stop < len(self._compiled.dispatches):
+            return
         for source, target in self._compiled.copies:
             size = self._buffers[target].size
             encoder.copy_buffer_to_buffer(self._buffers[source], 0, self._buffers[target], 0, size)

@@ -67,8 +67,8 @@ globalThis.harness = {
     }),
 
   // The ends of submissions when dispatch p takes `times[p]` ms, through `steps` steps.
-  submissions: (times, steps) => {
-    const plan = new SubmissionPlan(times.length);
+  submissions: (estimates, times, steps) => {
+    const plan = new SubmissionPlan(estimates);
     const ends = [];
     for (let start = 0; start < times.length * steps; start = ends.at(-1)) {
       const end = plan.endOf(start, times.length * steps);
@@ -98,6 +98,25 @@ globalThis.harness = {
           trained: toBase64(tensorfileDumps(params)),
           delta: toBase64(deltaEncode(work.params, params)),
         };
+      } finally {
+        gpu.close();
+      }
+    }),
+
+  // The deltas of several runs of one shard, encoded on the GPU by one trainer, and one of the parameters read back.
+  trainDeltas: (name, task, runs) =>
+    outcome(async () => {
+      const gpu = await openGpu();
+      try {
+        const machine = await trainer(gpu, name);
+        const work = await shard(name, task);
+        const deltas = [];
+        for (let run = 0; run < runs; run += 1) {
+          const { delta, losses } = await machine.trainDelta(work);
+          deltas.push({ delta: toBase64(delta), losses });
+        }
+        const { params } = await machine.train(work);
+        return { deltas, readBack: toBase64(deltaEncode(work.params, params)) };
       } finally {
         gpu.close();
       }

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from metal_kernels.batches import samples_order
 from metal_kernels.compiler.compile import compile_program
+from metal_kernels.compiler.delta import compile_delta
 from metal_kernels.compiler.format import compiled_dumps
 from metal_kernels.frontend.capture import capture_training_step
 from metal_kernels.frontend.optimizers import AdamW, OptimizerSpec, Sgd
@@ -92,7 +93,8 @@ def shard(name: str, folder: Path) -> Shard:
         key: tensor.clone() for key, tensor in initial_state(module, program).items() if key not in zeros
     }
     compiled = compile_program(program, device="cpu").compiled
-    (folder / f"{name}.program").write_bytes(compiled_dumps(program, {"cpu": compiled}))
+    delta = compile_delta(program.model_spec, device="cpu").compiled
+    (folder / f"{name}.program").write_bytes(compiled_dumps(program, {"cpu": compiled}, {"cpu": delta}))
     (folder / f"{name}.params").write_bytes(tensorfile_dumps(params))
     (folder / f"{name}.slice").write_bytes(tensorfile_dumps({"inputs": inputs, "targets": target}))
     runtime, state, losses = ReferenceRuntime(program), {**params, **zeros}, []

@@ -1,4 +1,4 @@
-"""The browser's batch order, deltas and files are bit for bit those of Python."""
+"""The browser's batch order, submissions, deltas and files are bit for bit those of Python."""
 
 import json
 from base64 import b64decode, b64encode
@@ -16,6 +16,7 @@ pytestmark = pytest.mark.browser
 VECTORS = Path(__file__).parents[1] / "metal_kernels" / "vectors"
 BATCHES = json.loads((VECTORS / "batches.json").read_text())
 DELTAS = json.loads((VECTORS / "delta.json").read_text())
+SUBMISSIONS = json.loads((VECTORS / "submissions.json").read_text())
 
 
 @pytest.mark.parametrize("vector", BATCHES, ids=lambda vector: vector["name"])
@@ -28,6 +29,12 @@ def test_the_order_of_rows_is_the_published_one(page: Page, vector: dict[str, An
 def test_a_delta_has_the_published_bytes(page: Page, vector: dict[str, Any]) -> None:
     answer = page.call("delta", {"base": vector["base"], "changed": vector["new"]})
     assert b64decode(answer["value"]).hex() == vector["bytes_hex"]
+
+
+@pytest.mark.parametrize("vector", SUBMISSIONS, ids=lambda vector: vector["name"])
+def test_submissions_end_where_pythons_do(page: Page, vector: dict[str, Any]) -> None:
+    ends = page.call("submissions", vector["estimates_ms"], vector["times_ms"], vector["steps"])
+    assert ends == vector["ends"]
 
 
 def one(*values: float, dtype: str = "float32") -> dict[str, Any]:

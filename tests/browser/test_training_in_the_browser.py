@@ -37,10 +37,32 @@ def test_the_delta_of_a_shard_is_one_that_the_server_takes(page: Page, mlp: Shar
         torch.testing.assert_close(moved, expected, rtol=0, atol=float(expected.abs().max()) / 200)
 
 
+def test_the_gpu_encodes_the_delta_and_makes_up_for_rounding_in_the_next(
+    page: Page, any_shard: Shard
+) -> None:
+    """The same shard three times: together the deltas are three times its move, to within one rounding."""
+    runs = 3
+    answer = page.call("trainDeltas", any_shard.name, any_shard.task, runs)["value"]
+    spec = any_shard.program.model_spec
+    readers = [delta_decode(b64decode(run["delta"]), spec=spec) for run in answer["deltas"]]
+    read_back = delta_decode(b64decode(answer["readBack"]), spec=spec)
+    for name, value in spec.items():
+        moved = any_shard.trained[name] - any_shard.params[name]
+        if value.dtype != "float32":
+            assert all(torch.equal(delta[name], read_back[name]) for delta in readers)
+            continue
+        unit = float(read_back[name].abs().max()) / 127 + 1e-6
+        torch.testing.assert_close(readers[0][name], read_back[name], rtol=0, atol=1.01 * unit)
+        total = torch.stack([delta[name] for delta in readers]).sum(dim=0)
+        torch.testing.assert_close(total, runs * moved, rtol=1e-3, atol=0.6 * unit)
+    assert all(run["losses"] == pytest.approx(any_shard.losses, rel=1e-4) for run in answer["deltas"])
+
+
 def test_a_run_stops_between_submissions(page: Page, mlp: Shard) -> None:
-    stopped = page.call("trainStopped", mlp.name, mlp.task)
+    steps = 100 * STEPS
+    stopped = page.call("trainStopped", mlp.name, {**mlp.task, "steps": steps})
     assert stopped["reason"] == "AbortError"
-    assert 0 < stopped["lastStep"] < STEPS
+    assert 0 < stopped["lastStep"] < steps
 
 
 def test_a_lost_gpu_is_one_typed_error_and_a_new_one_does_the_work(page: Page, mlp: Shard) -> None:
@@ -73,19 +95,3 @@ def test_tensors_that_do_not_fit_the_program_are_named(
 def test_a_shard_that_needs_too_much_memory_is_refused_before_it_runs(page: Page, mlp: Shard) -> None:
     error = page.call("trainWith", mlp.name, {**mlp.task, "steps": 2**28}, {})["error"]
     assert error["code"] == "device_limit"
-
-
-class TestSubmissions:
-    """Each is meant to take at most 100 ms."""
-
-    def test_a_dispatch_that_was_never_measured_goes_alone(self, page: Page) -> None:
-        assert page.call("submissions", [10, 20, 30], 1) == [1, 2, 3]
-
-    def test_a_long_step_is_cut_between_its_dispatches(self, page: Page) -> None:
-        assert page.call("submissions", [60, 60, 30], 2) == [1, 2, 3, 4, 6]
-
-    def test_short_steps_go_together(self, page: Page) -> None:
-        assert page.call("submissions", [5, 5], 30) == [1, 2, 22, 42, 60]
-
-    def test_a_dispatch_longer_than_the_bound_goes_alone(self, page: Page) -> None:
-        assert page.call("submissions", [500, 10], 2) == [1, 2, 3, 4]

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from metal_kernels.compiler.compile import compile_program
 from metal_kernels.compiler.compiled import CompiledProgram
-from metal_kernels.compiler.format import compiled_dumps, compiled_loads, compiled_validate
+from metal_kernels.compiler.delta import compile_delta
+from metal_kernels.compiler.format import (
+    compiled_dumps,
+    compiled_loads,
+    compiled_validate,
+    delta_loads,
+    delta_validate,
+)
 from metal_kernels.compiler.limits import IOS_SAFARI, DeviceLimits, check_fits
 from metal_kernels.errors import (
     BadReference,
@@ -96,6 +103,7 @@ def with_buffers_of(elements: int) -> Change:
         (with_first_kernel(groups=(0, 1, 1)), ProgramTooLarge),
         (with_first_kernel(writes=[False] * 9, elements=[1] * 9), ProgramTooLarge),
         (with_first_kernel(name="system('rm')"), ProgramFormatError),
+        (with_first_kernel(estimated_us=0), ProgramFormatError),
         (with_first_kernel(wgsl="x" * 300_000), ProgramTooLarge),
         (with_first_dispatch(kernel=999), BadReference),
         (with_first_dispatch(buffers=[0]), SpecMismatch),
@@ -111,6 +119,32 @@ def test_a_compiled_program_that_is_wrong_is_refused(
 ) -> None:
     with pytest.raises(error):
         compiled_validate(mlp_program, change(compiled))
+
+
+def test_the_kernels_of_the_delta_are_in_the_file_and_checked(
+    mlp_program: Program, compiled: CompiledProgram
+) -> None:
+    delta = compile_delta(mlp_program.model_spec, device="phone").compiled
+    file = compiled_dumps(mlp_program, {"phone": compiled}, {"phone": delta})
+    assert delta_loads(file, "phone") == delta
+    assert delta_loads(file, "cpu") is None
+    assert compiled_loads(file, "phone")[1] == compiled
+    for change, error in [
+        (lambda one: _with_results_of(one, 1), SpecMismatch),
+        (lambda one: msgspec.structs.replace(one, kind="training_step"), ProgramFormatError),
+    ]:
+        with pytest.raises(error):
+            delta_validate(mlp_program, change(delta))
+    with pytest.raises(ProgramFormatError):
+        compiled_validate(mlp_program, delta)
+
+
+def _with_results_of(compiled: CompiledProgram, elements: int) -> CompiledProgram:
+    buffers = [
+        msgspec.structs.replace(buffer, elements=elements) if buffer.role == "result" else buffer
+        for buffer in compiled.buffers
+    ]
+    return msgspec.structs.replace(compiled, buffers=buffers)
 
 
 @settings(max_examples=60, deadline=None)

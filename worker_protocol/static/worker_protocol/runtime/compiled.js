@@ -13,6 +13,7 @@ import {
   ProgramTooLarge,
   SpecMismatch,
 } from "./errors.js";
+import { BLOCK } from "./delta.js";
 import { elementsOf, isRecord, tensorfileLoads } from "./tensorfile.js";
 
 export const BYTES_PER_ELEMENT = 4;
@@ -26,10 +27,12 @@ const MAX_GROUPS = 65_535;
 const MAX_STORAGE_BUFFERS = 8;
 const KERNEL_NAME = /^[a-z]+_[0-9a-f]{12}$/;
 const STATE_ROLES = ["parameter", "buffer", "optimizer"];
+const MODEL_ROLES = ["parameter", "buffer"];
 const FREE_ROLES = ["scratch", "order", "losses", "result"];
 
-// {kind, inputs, outputs, constants, batch, kernels, buffers, dispatches, copies}, the last five as in
-// metal_kernels/compiler/compiled.py; `constants` is a Map of tensors. Throws a ProgramError.
+// {kind, inputs, outputs, constants, delta, batch, kernels, buffers, dispatches, copies}, the last five as in
+// metal_kernels/compiler/compiled.py; `constants` is a Map of tensors, `delta` the compiled program that encodes the
+// delta, or null. Throws a ProgramError.
 export async function compiledLoads(bytes, deviceClass, { expectedSha256 = null } = {}) {
   if (bytes.length > MAX_FILE_BYTES) {
     throw new ProgramTooLarge(`The program has ${bytes.length} bytes; the limit is ${MAX_FILE_BYTES}.`);
@@ -47,8 +50,9 @@ export async function compiledLoads(bytes, deviceClass, { expectedSha256 = null 
   }
   const compiled = parsed(text, COMPILED, "kernels");
   checkConstants(graph, tensors);
-  checkCompiled(graph, compiled);
-  return { ...compiled, inputs: graph.inputs, outputs: graph.outputs, constants: tensors };
+  checkCompiled(compiled, graph.kind, knownValues(graph));
+  const delta = deltaKernels(metadata.get(`delta.${deviceClass}`), graph);
+  return { ...compiled, inputs: graph.inputs, outputs: graph.outputs, constants: tensors, delta };
 }
 
 // A buffer's size for a slice of `rows` rows and `steps` local steps.
@@ -129,6 +133,7 @@ const COMPILED = {
       writes: [flag],
       elements: [integer],
       uses_uniforms: flag,
+      estimated_us: integer,
       wgsl: text,
       msl: text,
     },
@@ -181,16 +186,22 @@ function checkConstants(graph, tensors) {
   }
 }
 
-function checkCompiled(graph, compiled) {
+function deltaKernels(text, graph) {
+  if (text === undefined) return null;
+  const compiled = parsed(text, COMPILED, "delta kernels");
+  checkCompiled(compiled, "forward", deltaValues(graph));
+  return compiled;
+}
+
+function checkCompiled(compiled, kind, known) {
   if (compiled.dispatches.length > MAX_DISPATCHES) {
     throw new ProgramTooLarge(
       `A step has ${compiled.dispatches.length} dispatches; the limit is ${MAX_DISPATCHES}.`,
     );
   }
-  if (compiled.kind !== graph.kind || compiled.batch < 1) {
+  if (compiled.kind !== kind || compiled.batch < 1) {
     throw new ProgramFormatError("The kernels were compiled from another program.");
   }
-  const known = knownValues(graph);
   for (const buffer of compiled.buffers) checkBuffer(buffer, known);
   for (const kernel of compiled.kernels) checkKernel(kernel);
   for (const dispatch of compiled.dispatches) checkDispatch(dispatch, compiled);
@@ -214,6 +225,22 @@ function knownValues(graph) {
   return known;
 }
 
+// What buffers of a delta's kernels hold, by "role key"; metal_kernels/compiler/delta.py names them.
+function deltaValues(graph) {
+  const known = new Map();
+  for (const { role, key, value } of graph.inputs) {
+    if (!MODEL_ROLES.includes(role) || value.dtype !== "float32") continue;
+    const elements = elementsOf(value.shape);
+    const blocks = Math.ceil(elements / BLOCK);
+    for (const place of [`input base/${key}`, `input new/${key}`, `state residual/${key}`]) {
+      known.set(place, [elements]);
+    }
+    known.set(`result scales/${key}`, [blocks]);
+    known.set(`result int8/${key}`, [(blocks * BLOCK) / BYTES_PER_ELEMENT]);
+  }
+  return known;
+}
+
 function checkBuffer({ role, key, elements }, known) {
   if (elements < 1 || elements > MAX_BUFFER_ELEMENTS) {
     throw new ProgramTooLarge(
@@ -221,8 +248,8 @@ function checkBuffer({ role, key, elements }, known) {
       key,
     );
   }
-  if (FREE_ROLES.includes(role)) return;
   const shape = known.get(`${role} ${key}`);
+  if (!shape && FREE_ROLES.includes(role)) return;
   if (!shape) throw new BadReference(`The program has no ${role} '${key}'.`, key);
   if (elements !== Math.max(elementsOf(shape), 1)) {
     throw new SpecMismatch(
@@ -232,7 +259,7 @@ function checkBuffer({ role, key, elements }, known) {
   }
 }
 
-function checkKernel({ name, lanes, groups, writes, elements, wgsl, msl }) {
+function checkKernel({ name, lanes, groups, writes, elements, estimated_us: estimatedUs, wgsl, msl }) {
   if (!KERNEL_NAME.test(name))
     throw new ProgramFormatError(`'${name.slice(0, 80)}' is not the name of a kernel.`);
   if (lanes < 1 || lanes > MAX_LANES || groups.some((count) => count < 1 || count > MAX_GROUPS)) {
@@ -244,6 +271,7 @@ function checkKernel({ name, lanes, groups, writes, elements, wgsl, msl }) {
       name,
     );
   }
+  if (estimatedUs < 1) throw new ProgramFormatError(`Kernel '${name}' is said to take no time.`, name);
   if (Math.max(wgsl.length, msl.length) > MAX_SOURCE_BYTES) {
     throw new ProgramTooLarge(`The source of kernel '${name}' is too long.`, name);
   }

@@ -3,7 +3,7 @@
 import { DeltaNameMismatch, DeltaNotFinite, DeltaShapeMismatch } from "./errors.js";
 import { tensorfileDumps } from "./tensorfile.js";
 
-const BLOCK = 256;
+export const BLOCK = 256;
 const LARGEST = 127;
 
 // The file of `changed - base`, Maps of tensors with the same names, shapes and dtypes.
@@ -23,10 +23,15 @@ export function deltaEncode(base, changed) {
       stored.set(`int8/${name}`, { dtype: "int8", shape: old.shape, data: steps });
       stored.set(`scales/${name}`, { dtype: "float32", shape: [scales.length], data: scales });
     } else {
-      const data = BigInt64Array.from(tensor.data, (value, place) => BigInt(value) - BigInt(old.data[place]));
+      const data = exactDifference(old.data, tensor.data);
       stored.set(`exact/${name}`, { dtype: "int64", shape: old.shape, data });
     }
   }
+  return deltaDumps(stored);
+}
+
+// The file of tensors that are encoded already.
+export function deltaDumps(stored) {
   return tensorfileDumps(stored, { format: "nightshift.delta", version: "1" });
 }
 
@@ -36,6 +41,10 @@ function checkNames(base, changed) {
   const unexpected = [...changed.keys()].find((name) => !base.has(name));
   if (unexpected !== undefined)
     throw new DeltaNameMismatch(`The tensor '${unexpected}' is not the model's.`, unexpected);
+}
+
+export function exactDifference(old, changed) {
+  return BigInt64Array.from(changed, (value, place) => BigInt(value) - BigInt(old[place]));
 }
 
 function difference(name, old, changed) {

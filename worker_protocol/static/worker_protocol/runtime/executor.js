@@ -15,6 +15,7 @@ export class Executor {
   #gpu;
   #compiled;
   #buffers = new Map();
+  #borrowed = new Set();
   #bindGroups = new Map();
   #layouts;
   #pipelines;
@@ -33,7 +34,9 @@ export class Executor {
   constructor(gpu, compiled) {
     this.#gpu = gpu;
     this.#compiled = compiled;
-    this.#plan = new SubmissionPlan(compiled.dispatches.length);
+    this.#plan = new SubmissionPlan(
+      compiled.dispatches.map(({ kernel }) => compiled.kernels[kernel].estimated_us / 1000),
+    );
     this.#timer = gpu.device.features.has("timestamp-query") ? new Timer(gpu.device) : null;
     const visibility = GPUShaderStage.COMPUTE;
     const uniform = { binding: 0, visibility, buffer: { type: "uniform", hasDynamicOffset: true } };
@@ -63,6 +66,15 @@ export class Executor {
     existing?.destroy();
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
     this.#buffers.set(position, this.#gpu.device.createBuffer({ size, usage }));
+    this.#bindGroups.clear();
+  }
+
+  // Work on another executor's buffer instead of one's own.
+  borrow(position, owner, ownersPosition) {
+    const buffer = owner.#buffers.get(ownersPosition);
+    if (this.#buffers.get(position) === buffer) return;
+    this.#buffers.set(position, buffer);
+    this.#borrowed.add(position);
     this.#bindGroups.clear();
   }
 
@@ -109,7 +121,7 @@ export class Executor {
   }
 
   destroy() {
-    for (const buffer of this.#buffers.values()) buffer.destroy();
+    for (const [position, buffer] of this.#buffers) if (!this.#borrowed.has(position)) buffer.destroy();
     this.#uniforms?.buffer.destroy();
     this.#timer?.destroy();
   }

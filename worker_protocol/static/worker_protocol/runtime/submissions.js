@@ -1,49 +1,45 @@
-// How much work goes to the GPU at once. A phone's watchdog ends long submissions, so each is meant to take at most
-// SUBMISSION_MS; a step too long for that is cut between its dispatches.
+// How much work goes to the GPU at once, as metal_kernels/runtimes/submissions.py. A phone's watchdog ends long
+// submissions, so each is meant to take at most SUBMISSION_MS; a step too long for that is cut between its dispatches.
+// Estimates come with the program and are corrected by what is measured.
 
 export const SUBMISSION_MS = 100;
 
-// Measured times correct estimates by at most this factor at once: a busy moment is no lasting change.
+// Measured times correct measured ones by at most this factor at once: a busy moment is no lasting change.
 const LARGEST_CORRECTION = 2;
 
 // Work is counted through all steps: piece p is dispatch p % dispatches of step p / dispatches.
 export class SubmissionPlan {
   #estimatesMs;
+  #measured;
 
-  constructor(dispatches) {
-    this.#estimatesMs = new Array(dispatches).fill(null);
+  constructor(estimatesMs) {
+    this.#estimatesMs = Array.from(estimatesMs);
+    this.#measured = new Array(this.#estimatesMs.length).fill(false);
   }
 
-  // The end of the submission that starts with piece `start`; there are `total` pieces. A dispatch that was never
-  // measured goes alone.
+  // The end of the submission that starts with piece `start`; there are `total` pieces.
   endOf(start, total) {
     let end = start;
     for (let sumMs = 0; end < total; end += 1) {
-      const estimateMs = this.#estimateMs(end);
-      if (estimateMs === null) return Math.max(end, start + 1);
-      sumMs += estimateMs;
-      if (sumMs > SUBMISSION_MS && end > start) return end;
+      sumMs += this.#estimatesMs[end % this.#estimatesMs.length];
+      if (sumMs > SUBMISSION_MS && end > start) break;
     }
     return end;
   }
 
   // The submission of the pieces from `start` to `end` took `measuredMs`.
   learn(start, end, measuredMs) {
-    if (end === start + 1) {
-      this.#estimatesMs[start % this.#estimatesMs.length] = measuredMs;
-      return;
-    }
+    const count = this.#estimatesMs.length;
     let estimatedMs = 0;
-    for (let piece = start; piece < end; piece += 1) estimatedMs += this.#estimateMs(piece);
-    const wanted = measuredMs / Math.max(estimatedMs, Number.MIN_VALUE);
-    const correction = Math.min(LARGEST_CORRECTION, Math.max(1 / LARGEST_CORRECTION, wanted));
-    const positions = Math.min(end - start, this.#estimatesMs.length);
-    for (let piece = start; piece < start + positions; piece += 1) {
-      this.#estimatesMs[piece % this.#estimatesMs.length] *= correction;
+    for (let piece = start; piece < end; piece += 1) estimatedMs += this.#estimatesMs[piece % count];
+    const positions = Array.from({ length: Math.min(end - start, count) }, (_, place) => (start + place) % count);
+    let correction = Math.max(measuredMs / estimatedMs, 1 / LARGEST_CORRECTION);
+    if (positions.every((position) => this.#measured[position])) {
+      correction = Math.min(correction, LARGEST_CORRECTION);
     }
-  }
-
-  #estimateMs(piece) {
-    return this.#estimatesMs[piece % this.#estimatesMs.length];
+    for (const position of positions) {
+      this.#estimatesMs[position] *= correction;
+      this.#measured[position] = true;
+    }
   }
 }

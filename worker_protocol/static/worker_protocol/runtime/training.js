@@ -3,7 +3,9 @@
 
 import { samplesOrder } from "./batches.js";
 import { bufferElements, checkFits } from "./compiled.js";
-import { BadFeed } from "./errors.js";
+import { deltaEncode, exactDifference } from "./delta.js";
+import { DeltaEncoder } from "./encoder.js";
+import { BadFeed, DeltaNotFinite } from "./errors.js";
 import { Executor } from "./executor.js";
 import { elementsOf, zeros } from "./tensorfile.js";
 
@@ -15,6 +17,7 @@ export class ShardTrainer {
   #compiled;
   #executor;
   #stateValues;
+  #encoder = null;
 
   // `compiled` is a training step, from compiledLoads. Trainers are dear to make; shards of one program share one.
   static async create(gpu, compiled) {
@@ -32,10 +35,43 @@ export class ShardTrainer {
 
   // `params` and `slice` are Maps of tensors, the model's and {inputs, targets}. Resolves to {params, losses, gpuUs}.
   // Throws BadFeed for tensors that do not fit the program, DeviceLimitExceeded, DeviceLost, or the signal's reason.
-  async train({ params, slice, steps, seed, learningRate, signal, onStep }) {
+  async train(task) {
+    const gpuUs = await this.#steps(task, this.#compiled.buffers);
+    return { ...(await this.#results(task.params, task.steps, () => true)), gpuUs };
+  }
+
+  // The same, resolving to {delta, losses, gpuUs}: the delta's file, encoded on the GPU where the program's file has
+  // kernels for that, so that no parameter is read back.
+  async trainDelta(task) {
+    const { params, steps } = task;
+    if (this.#compiled.delta === null) {
+      const { params: trained, ...rest } = await this.train(task);
+      return { delta: deltaEncode(params, trained), ...rest };
+    }
+    this.#encoder ??= await DeltaEncoder.create(this.#gpu, this.#compiled.delta, this.#statePlaces());
+    const own = this.#compiled.delta.buffers.filter(({ key }) => !key.startsWith("new/"));
+    const trainedUs = await this.#steps(task, [...this.#compiled.buffers, ...own]);
+    const { params: trained, losses } = await this.#results(params, steps, ({ dtype }) => dtype !== "float32");
+    if (!losses.every(Number.isFinite)) throw new DeltaNotFinite("The loss is NaN or infinite.", "loss");
+    const [spec, exact] = [new Map(), new Map()];
+    for (const [name, { dtype, shape, data }] of params) {
+      spec.set(name, { shape, elements: data.length });
+      if (dtype !== "float32") exact.set(name, exactDifference(data, trained.get(name).data));
+    }
+    const { delta, gpuUs } = await this.#encoder.encode(this.#executor, { spec, exact });
+    return { delta, losses, gpuUs: trainedUs + gpuUs };
+  }
+
+  destroy() {
+    this.#executor.destroy();
+    this.#encoder?.destroy();
+  }
+
+  // All steps of a shard; `buffers` are all that have to fit. Resolves to the GPU time.
+  async #steps({ params, slice, steps, seed, learningRate, signal, onStep }, buffers) {
     const data = this.#checkedSlice(slice);
     const rows = data.get("target").shape[0];
-    checkFits(this.#compiled, this.#gpu.limits, { rows, steps });
+    checkFits({ ...this.#compiled, buffers }, this.#gpu.limits, { rows, steps });
     const order = samplesOrder({ rows, batch: this.#compiled.batch, steps, seed });
     const written = this.#contents({ state: this.#checkedState(params), data, order });
     await this.#gpu.accepted(() => {
@@ -44,14 +80,18 @@ export class ShardTrainer {
         if (words) this.#executor.write(position, words);
         else this.#executor.reserve(position, bufferElements(this.#compiled, buffer, { rows, steps }));
       });
+      this.#encoder?.begin(params);
     });
     const records = Array.from({ length: steps }, (_, index) => ({ lr: learningRate, step: index + 1, seed }));
-    const gpuUs = await this.#executor.run(records, { signal, onStep });
-    return { ...(await this.#results(params, steps)), gpuUs };
+    return this.#executor.run(records, { signal, onStep });
   }
 
-  destroy() {
-    this.#executor.destroy();
+  #statePlaces() {
+    const places = new Map();
+    this.#compiled.buffers.forEach(({ role, key }, position) => {
+      if (role === "state") places.set(key, position);
+    });
+    return places;
   }
 
   #checkedSlice(slice) {
@@ -91,12 +131,13 @@ export class ShardTrainer {
     return contents;
   }
 
-  async #results(params, steps) {
+  // The losses, and those of the new tensors that are wanted.
+  async #results(params, steps, isWanted) {
     const changed = new Set(this.#compiled.outputs.map(({ key }) => key));
     const wanted = [];
     this.#compiled.buffers.forEach(({ role, key, elements }, position) => {
       if (role === "losses") wanted.push({ position, key: null, elements: steps });
-      else if (role === "state" && changed.has(key) && params.has(key))
+      else if (role === "state" && changed.has(key) && params.has(key) && isWanted(params.get(key)))
         wanted.push({ position, key, elements });
     });
     const parts = await this.#executor.read(wanted);
