@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import time
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -66,7 +67,7 @@ def test_the_icons_are_as_the_code_draws_them():
         assert drawn.startswith(b"\x89PNG")
 
 
-def kept(client) -> dict[str, object]:
+def kept(client) -> dict[str, Any]:
     text = client.get("/device/sw.js").content.decode()
     return json.loads(text.partition("self.shell = ")[2].partition(";\n")[0])
 

@@ -9,7 +9,7 @@ from typing import Any
 from tests.chromium import Chromium
 
 DIRECTOR = Path(__file__).with_name("director.js").read_text()
-PATIENCE_S = 20
+PATIENCE_S = 120  # a bound on hanging, not on slowness
 LOOK_S = 0.05
 
 
@@ -51,7 +51,7 @@ class Phone:
         self.js(f"document.querySelector({json.dumps(selector)}).value = {json.dumps(text)}")
 
     def js(self, expression: str) -> Any:
-        return self.chromium.evaluate(expression)
+        return self.chromium.evaluate(expression, timeout_s=PATIENCE_S)
 
     def become(self, **changes: object) -> None:
         """The worker's state, from now on."""

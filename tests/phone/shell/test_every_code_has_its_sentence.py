@@ -9,6 +9,7 @@ import pytest
 
 from accounts import errors as accounts_errors
 from accounts.domain.policy import BlockReason
+from common.errors import NightshiftError
 from tests.chromium import Chromium
 from tests.phone.shell.conftest import ROOT, Site
 from worker_protocol.wire import messages
@@ -75,7 +76,7 @@ def test_every_code_of_the_protocol_has_a_sentence(chromium, site):
 
 
 def test_every_refusal_of_a_pairing_has_a_sentence(chromium, site):
-    classes = [
+    classes: list[type[NightshiftError]] = [
         accounts_errors.LimitError, accounts_errors.InvalidName, accounts_errors.InvalidDeviceFacts,
         accounts_errors.InvalidPublicKey, *accounts_errors.PairingError.__subclasses__(),
     ]  # fmt: skip

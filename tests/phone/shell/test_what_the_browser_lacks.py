@@ -13,10 +13,12 @@ CAMERA = """
     };
 """
 REFUSED = f"""{CAMERA}
-    navigator.mediaDevices.getUserMedia = async () => {{ throw new DOMException("no", "NotAllowedError"); }};
+    if (isSecureContext) navigator.mediaDevices.getUserMedia = async () => {{
+        throw new DOMException("no", "NotAllowedError");
+    }};
 """
 OPENED = f"""{CAMERA}
-    navigator.mediaDevices.getUserMedia = async () => {{
+    if (isSecureContext) navigator.mediaDevices.getUserMedia = async () => {{
         const canvas = document.createElement("canvas");
         canvas.getContext("2d").fillRect(0, 0, 9, 9);
         globalThis.stream = canvas.captureStream();
