@@ -17,7 +17,7 @@ AccountsError
 │   ├── ApiTokenNotFound
 │   └── DeviceNotFound
 ├── LimitError                 a bound on how many of something a person may have
-│   └── TooManySignUps         from one address
+├── TooManySignUps             from one address
 ├── PairingError               a device may not join
 │   ├── PairingCodeWrong
 │   ├── PairingCodeExpired
@@ -100,7 +100,7 @@ class LimitError(AccountsError):
     code = "limit_reached"
 
 
-class TooManySignUps(LimitError):
+class TooManySignUps(AccountsError):
     code = "too_many_sign_ups"
 
 

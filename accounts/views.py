@@ -172,7 +172,7 @@ def _done(form: forms.Form, service: Callable[..., T]) -> T | None:
         return None
     try:
         return service(**form.cleaned_data)
-    except (InputError, LimitError) as error:
+    except (InputError, LimitError, TooManySignUps) as error:
         form.add_error(error.field, forms.ValidationError(error.message, code=error.code))
         return None
 

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db import models
 
 from billing.delivering import delivery_send
 from billing.domain.amounts import MICROUSD_PER_CENT
@@ -74,10 +75,11 @@ def _see_through(
     advance: Callable[[Any], None],
     now: datetime,
 ) -> None:
-    rows = model.objects.filter(next_try_at__lte=now).order_by("next_try_at")
+    manager: models.Manager[Any] = model.objects
+    rows = manager.filter(next_try_at__lte=now).order_by("next_try_at")
     for pk in list(rows.values_list("pk", flat=True)[:AT_ONCE]):
         try:
             advance(pk)
         except Exception:
             log.exception("%s %s failed; it will be looked at again in a while", model.__name__, pk)
-            model.objects.filter(pk=pk, next_try_at__lte=now).update(next_try_at=now + AFTER_A_DEFECT)
+            manager.filter(pk=pk, next_try_at__lte=now).update(next_try_at=now + AFTER_A_DEFECT)

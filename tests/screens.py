@@ -133,6 +133,7 @@ def seed() -> list[Shot]:
         Shot("invoice", f"/invoices/{finished.invoice.pk}/", her),
         Shot("settings", "/settings/", her),
         Shot("payments", "/payments/", her),
+        Shot("automatic", "/payments/automatic/", her),
         Shot("payouts", "/payouts/", her),
     ]
 

@@ -167,7 +167,7 @@ def _trained(
     order = samples_order(rows=ROWS, batch=BATCH, steps=STEPS, seed=SEED)
     for step, rows in enumerate(order, start=1):
         state, loss = runtime.step(
-            state, inputs=(inputs[rows],), target=targets[rows], lr=LEARNING_RATE, step=step
+            state, inputs=(inputs[rows],), target=targets[rows], lr=LEARNING_RATE, step=step, seed=SEED
         )
         losses.append(loss.item())
     return state, losses

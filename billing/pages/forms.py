@@ -37,10 +37,10 @@ class AutoTopUpForm(forms.Form):
     """The terms of automatic top-ups; nothing is charged without the yes at the end."""
 
     threshold = _usd("When the wallet has less than, in USD", min_value=0)
-    amount = _usd("add, in USD")
-    cap = _usd("but in one month at most, in USD", help_text="Months are those of UTC.")
+    amount = _usd("Add each time, in USD")
+    cap = _usd("In one month at most, in USD", help_text="Months are those of UTC.")
     agreed = forms.BooleanField(
-        label="Yes, charge my saved card by itself under these terms",
+        label="Yes, charge my saved card automatically under these terms",
         error_messages={"required": "Tick this, or nothing is charged: it takes your clear yes."},
     )
 

@@ -98,22 +98,31 @@ def auto_payment_advance(*, top_up_id: uuid.UUID, now: datetime) -> None:
 
 def auto_payment_came(intent: Json, *, now: datetime) -> bool:
     """An event of a payment that was made here; one that Stripe's page made is told of by its session."""
-    top_up_id = (intent.get("metadata") or {}).get("top_up")
-    if top_up_id:
+    top_up_id = _top_up_id(intent)
+    if top_up_id is not None:
         payment = Payment(intent["amount"], intent["currency"], intent["id"])
-        top_up_fill(top_up_id=uuid.UUID(top_up_id), payment=payment, now=now)
+        top_up_fill(top_up_id=top_up_id, payment=payment, now=now)
     return True
 
 
 def auto_payment_failed(intent: Json, *, now: datetime) -> bool:
     """The event of a payment that was under way. One that was refused at once has been seen to already."""
-    top_up_id = (intent.get("metadata") or {}).get("top_up")
+    top_up_id = _top_up_id(intent)
+    if top_up_id is None:
+        return True
     top_up = TopUp.objects.select_related("user").filter(pk=top_up_id, automatic=True).first()
     answered = StripeCall.objects.filter(key=f"top_up:{top_up_id}", state=StripeCall.State.ANSWERED).exists()
     if top_up is not None and answered and top_up.state == TopUp.State.CREATED:
         problem = intent.get("last_payment_error") or {}
         _declined(top_up, problem.get("decline_code") or problem.get("code") or "", now)
     return True
+
+
+def _top_up_id(intent: Json) -> uuid.UUID | None:
+    try:
+        return uuid.UUID((intent.get("metadata") or {})["top_up"])
+    except (KeyError, ValueError):
+        return None
 
 
 def _payment_params(top_up: TopUp, auto: AutoTopUp) -> Json:

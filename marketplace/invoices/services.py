@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from billing.selectors import hold_charged
+from billing.selectors import Charged, hold_charged
 from marketplace.invoices.terms import Line, Work, in_cents, lines_of, tax_note, tax_within
 from marketplace.models import Invoice, InvoiceLine, InvoiceYear, Job
 from scheduler.selectors import accepted_leases
@@ -28,26 +28,8 @@ def invoice_issue(*, job: Job, now: datetime) -> Invoice | None:
     lines = _lines(job)
     if sum(line.amount_microusd for line in lines) != charged.amount_microusd:
         raise RuntimeError(f"what job {job.pk} was charged is not what its results cost: {charged}")
-    year = now.astimezone(UTC).year
-    invoice = Invoice.objects.create(
-        year=year,
-        sequence=_next_in(year),
-        job=job,
-        buyer=job.owner,
-        job_name=job.name,
-        seller=settings.INVOICE_SELLER,
-        buyer_details=job.owner.invoice_address or job.owner.email,
-        issued_at=now,
-        total_microusd=charged.amount_microusd,
-        total_cents=in_cents(charged.amount_microusd),
-        fee_microusd=charged.fee_microusd,
-        tax_name=settings.INVOICE_TAX_NAME,
-        tax_basis_points=settings.INVOICE_TAX_BASIS_POINTS,
-        tax_microusd=tax_within(charged.amount_microusd, settings.INVOICE_TAX_BASIS_POINTS),
-        tax_note=tax_note(
-            tax_name=settings.INVOICE_TAX_NAME, tax_basis_points=settings.INVOICE_TAX_BASIS_POINTS
-        ),
-    )
+    invoice = _sheet(job, charged, now)
+    invoice.save(force_insert=True)
     InvoiceLine.objects.bulk_create(
         InvoiceLine(
             invoice=invoice,
@@ -61,6 +43,28 @@ def invoice_issue(*, job: Job, now: datetime) -> Invoice | None:
         for position, line in enumerate(lines, start=1)
     )
     return invoice
+
+
+def _sheet(job: Job, charged: Charged, now: datetime) -> Invoice:
+    year = now.astimezone(UTC).year
+    tax_name, tax_basis_points = settings.INVOICE_TAX_NAME, settings.INVOICE_TAX_BASIS_POINTS
+    return Invoice(
+        year=year,
+        sequence=_next_in(year),
+        job=job,
+        buyer=job.owner,
+        job_name=job.name,
+        seller=settings.INVOICE_SELLER,
+        buyer_details=job.owner.invoice_address or job.owner.email,
+        issued_at=now,
+        total_microusd=charged.amount_microusd,
+        total_cents=in_cents(charged.amount_microusd),
+        fee_microusd=charged.fee_microusd,
+        tax_name=tax_name,
+        tax_basis_points=tax_basis_points,
+        tax_microusd=tax_within(charged.amount_microusd, tax_basis_points),
+        tax_note=tax_note(tax_name=tax_name, tax_basis_points=tax_basis_points),
+    )
 
 
 def _lines(job: Job) -> tuple[Line, ...]:

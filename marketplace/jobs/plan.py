@@ -77,7 +77,8 @@ def job_plan(settings: JobSettings, dataset: Dataset) -> JobPlan:
 
 def _loss(settings: JobSettings, dataset: Dataset) -> Loss:
     fitting = _LOSSES_FOR[dataset.task]
-    name = settings.loss or next(iter(fitting))
+    usual, *_ = fitting
+    name = settings.loss or usual
     if name not in fitting:
         raise JobInvalid(
             f"loss: {name} does not fit targets that are {dataset.task}. Use {' or '.join(fitting)}, or leave it "

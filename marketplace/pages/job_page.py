@@ -47,6 +47,7 @@ class Download:
 class JobPage:
     view: JobView
     quote_words: str
+    fee_words: str
     to_go: str
     wallet_microusd: int
     missing_microusd: int  # to confirm the quote
@@ -77,6 +78,7 @@ def job_page(job: Job, *, viewer: User, now: datetime) -> JobPage:
     return JobPage(
         view=view,
         quote_words=quote_words(job),
+        fee_words=f"{job.fee_basis_points / 100:g} %",
         to_go=to_go_words(view.eta, now),
         wallet_microusd=wallet_microusd,
         missing_microusd=max(0, job.hold_microusd - wallet_microusd),

@@ -13,6 +13,7 @@ from billing.selectors import (
     open_holds,
     statement,
     wallet_balance,
+    wallet_frozen_because,
 )
 from marketplace.models import Invoice, Job
 from marketplace.selectors import invoices_of, jobs_of
@@ -51,6 +52,7 @@ class LineView:
 
 @dataclass(frozen=True, slots=True)
 class WalletView:
+    frozen_because: str  # a sentence, or nothing
     balance_microusd: int
     held_microusd: int
     earnings_microusd: int
@@ -63,6 +65,7 @@ class WalletView:
 def wallet_view(user: User) -> WalletView:
     holds = open_holds(user)
     return WalletView(
+        frozen_because=wallet_frozen_because(user),
         balance_microusd=wallet_balance(user),
         held_microusd=sum(hold.left_microusd for hold in holds),
         earnings_microusd=earnings_balance(user),

@@ -18,13 +18,15 @@ Table: TypeAlias = dict[Any, Callable[..., Any]]
 def own_table() -> Table:
     return {
         aten.copy.default: _copy,
+        aten.addbmm.default: _addbmm,
+        aten.addmv.default: _addmv,
         aten.tan.default: lambda x: x.sin() / x.cos(),
         aten.atan.default: lambda x: torch.atan2(x, torch.ones_like(x)),
         aten.asin.default: lambda x: torch.atan2(x, torch.sqrt((1 - x) * (1 + x))),
         aten.acos.default: lambda x: torch.atan2(torch.sqrt((1 - x) * (1 + x)), x),
         aten.sinh.default: _sinh,
         aten.cosh.default: lambda x: (torch.exp(x) + torch.exp(-x)) * 0.5,
-        aten.asinh.default: lambda x: torch.sign(x) * torch.log(x.abs() + torch.sqrt(x * x + 1)),
+        aten.asinh.default: _asinh,
         aten.acosh.default: lambda x: torch.log(x + torch.sqrt((x - 1) * (x + 1))),
         aten.atanh.default: lambda x: (torch.log1p(x) - torch.log1p(-x)) * 0.5,
         aten.erfc.default: lambda x: 1 - torch.erf(x),
@@ -60,6 +62,19 @@ def own_table() -> Table:
 def _copy(old: Tensor, new: Tensor, non_blocking: bool = False) -> Tensor:
     """What an in-place copy becomes: the new value in the old one's dtype and shape."""
     return new.to(old.dtype).expand(old.shape)
+
+
+def _addbmm(added: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    return added * beta + torch.bmm(a, b).sum(0) * alpha
+
+
+def _addmv(added: Tensor, matrix: Tensor, vector: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    return added * beta + torch.mm(matrix, vector.unsqueeze(1)).squeeze(1) * alpha
+
+
+def _asinh(x: Tensor) -> Tensor:
+    square = x * x
+    return torch.sign(x) * torch.log1p(x.abs() + square / (1 + torch.sqrt(1 + square)))
 
 
 def _sinh(x: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from metal_kernels.ir.expr import Expr, Tensor, cast, memory, nodes, reads, rebuild, substitute
+from metal_kernels.ir.expr import Expr, Tensor, cast, memory, nodes, rebuild
 from metal_kernels.ir.kernel import Access, Buffer, Shared, Statement
 from metal_kernels.ir.loops import Definition, Map, flat_read, sources
 from metal_kernels.ir.scalars import Scalar
@@ -57,14 +57,12 @@ class Binder:
 
     def resolve(self, body: Expr, at: Mapping[Expr, Expr], known: Known) -> Expr:
         """`body` at a place, with every read replaced by a value the kernel has or by a load."""
-        root = substitute(body, at)
-        if not reads(root):
-            return root
-        done: dict[Expr, Expr] = {}
-        for node in nodes(root):
-            new = rebuild(node, tuple(done[arg] for arg in node.args))
-            done[node] = self._value(new, known) if new.op == "read" else new
-        return done[root]
+        done: dict[Expr, Expr] = dict(at)
+        for node in nodes(body):
+            if node not in done:
+                new = rebuild(node, tuple([done[arg] for arg in node.args])) if node.args else node
+                done[node] = self._value(new, known) if new.op == "read" else new
+        return done[body]
 
     def _value(self, node: Expr, known: Known) -> Expr:
         tensor: Tensor = node.value

@@ -88,12 +88,7 @@ def _draft(
 
 
 def _uniforms(draft: KernelDraft) -> tuple[tuple[str, Scalar], ...]:
-    found = {
-        (node.value, node.dtype)
-        for root in expressions(draft.body)
-        for node in nodes(root)
-        if node.op == "uniform"
-    }
+    found = {(node.value, node.dtype) for node in nodes(*expressions(draft.body)) if node.op == "uniform"}
     return tuple(sorted(found))
 
 

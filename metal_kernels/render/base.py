@@ -68,7 +68,7 @@ def uniform_fields(kernel: Kernel) -> list[tuple[str, Scalar]]:
 
 def used_places(kernel: Kernel) -> list[str]:
     """Which of the grid's coordinates and the lane the body uses."""
-    used = {node.value for root in expressions(kernel.body) for node in nodes(root) if node.op == "var"}
+    used = {node.value for node in nodes(*expressions(kernel.body)) if node.op == "var"}
     return [name for name in (*GROUP_NAMES, LANE_NAME) if name in used]
 
 

@@ -4,8 +4,9 @@ Pipelines and bind groups are made once for a program. The per-step numbers of a
 record for each; a dispatch picks its record by an offset, so nothing is written between steps.
 """
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -67,10 +68,12 @@ class WgpuBackend:
         self._plan = SubmissionPlan(
             compiled.kernels[dispatch.kernel].estimated_us / 1000 for dispatch in compiled.dispatches
         )
+        self._kernel: str | None = None  # the one that was encoded last
 
     def write(self, buffer: int, values: Array) -> None:
         self.reserve(buffer, max(values.size, 1))
-        self._device.queue.write_buffer(self._buffers[buffer], 0, np.ascontiguousarray(values))
+        with self._typed_errors():
+            self._device.queue.write_buffer(self._buffers[buffer], 0, np.ascontiguousarray(values))
 
     def reserve(self, buffer: int, elements: int) -> None:
         size = elements * BYTES_PER_ELEMENT
@@ -78,15 +81,21 @@ class WgpuBackend:
         if existing is not None and existing.size >= size:
             return
         usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
-        self._buffers[buffer] = self._device.create_buffer(size=size, usage=usage)
+        with self._typed_errors():
+            self._buffers[buffer] = self._device.create_buffer(size=size, usage=usage)
         self._bind_groups = None
 
     def read(self, buffer: int, elements: int) -> Array:
         size = elements * BYTES_PER_ELEMENT
-        return np.frombuffer(self._device.queue.read_buffer(self._buffers[buffer], 0, size), np.uint32)
+        with self._typed_errors():
+            return np.frombuffer(self._device.queue.read_buffer(self._buffers[buffer], 0, size), np.uint32)
 
     def run(self, steps: Sequence[StepNumbers]) -> None:
         """In submissions that are meant to fit the time bound."""
+        with self._typed_errors():
+            self._run(steps)
+
+    def _run(self, steps: Sequence[StepNumbers]) -> None:
         self._write_uniforms(steps)
         if self._bind_groups is None:
             self._bind_groups = {
@@ -114,15 +123,26 @@ class WgpuBackend:
             stop = min((start // count + 1) * count, end)
             self._encode(encoder, start // count, range(start % count, stop - start // count * count))
             start = stop
-        try:
-            self._device.queue.submit([encoder.finish()])
-            self._wait()
-        except RuntimeError as error:
-            last = self._compiled.kernels[self._compiled.dispatches[(end - 1) % count].kernel].name
-            raise DeviceLost(
-                f"The GPU gave up during dispatches that end with {last}: {error}", field=last
-            ) from error
+        self._device.queue.submit([encoder.finish()])
+        self._wait()
         return (self._clock() - began_s) * 1000
+
+    @contextlib.contextmanager
+    def _typed_errors(self) -> Iterator[None]:
+        """What wgpu raises when the device is gone or its memory is full, as `DeviceLost` naming the last kernel.
+
+        A backend that raised it is of no more use; one on a new device is.
+        """
+        try:
+            yield
+        except (wgpu.GPUError, RuntimeError) as error:  # type: ignore[attr-defined]  # listed at run time
+            reason = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()
+            during = f"during kernel {self._kernel}" if self._kernel else "before any kernel ran"
+            raise DeviceLost(
+                f"The GPU gave up {during}: {reason[:200]}. Open the device anew, with a smaller batch if its memory "
+                "was full.",
+                field=self._kernel,
+            ) from error
 
     def _wait(self) -> None:
         """Until all submitted work is done. Fetching one word is the wait that every wgpu-py version has."""
@@ -135,6 +155,7 @@ class WgpuBackend:
         for position in positions:
             dispatch = self._compiled.dispatches[position]
             kernel = self._compiled.kernels[dispatch.kernel]
+            self._kernel = kernel.name
             step.set_pipeline(self._pipelines[dispatch.kernel])
             step.set_bind_group(0, groups[position])
             if kernel.uses_uniforms:

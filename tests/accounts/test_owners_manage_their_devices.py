@@ -18,6 +18,8 @@ from accounts.services import (
     device_resume,
     device_seen,
     device_set_policy,
+    devices_pause_all,
+    devices_resume_all,
 )
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -48,6 +50,16 @@ def news(phone):
         return [row.kind for row in rows]
 
     return kinds
+
+
+def test_pausing_all_tells_the_scheduler_of_those_that_were_not_paused_only(ada, bob, phone, news, pair):
+    pair(bob)
+    DeviceNews.objects.all().delete()
+    assert devices_pause_all(owner=ada) == 1
+    assert devices_pause_all(owner=ada) == 0
+    assert news() == ["changed"]
+    assert devices_resume_all(owner=ada) == 1
+    assert news() == ["changed", "changed"]
 
 
 @pytest.mark.parametrize("action", OWNERS_ACTIONS.values(), ids=OWNERS_ACTIONS)

@@ -67,6 +67,24 @@ def test_a_device_is_renamed_paused_resumed_and_removed(client, phone):
     assert client.get(address(phone)).status_code == 404
 
 
+def test_all_devices_are_paused_and_resumed_and_counted(client, phone, ada, bob, pair):
+    pair(ada)
+    pair(bob)
+    client.post(address(phone, "pause/"))
+    assert client.post("/api/devices/pause-all/").json() == {"devices": 1}
+    assert client.post("/api/devices/pause-all/").json() == {"devices": 0}
+    assert client.post("/api/devices/resume-all/").json() == {"devices": 2}
+    assert [device.state for device in Device.objects.filter(owner=bob)] == ["active"]
+
+
+def test_a_token_that_may_only_look_cannot_pause_all(anyone, ada, phone):
+    _, plain = api_token_create(user=ada, name="dashboard", scopes=["devices:read"])
+    anyone.credentials(HTTP_AUTHORIZATION=f"Bearer {plain}")
+    assert anyone.post("/api/devices/pause-all/").status_code == 403
+    phone.refresh_from_db()
+    assert phone.state == "active"
+
+
 def test_a_policy_is_read_and_replaced(client, phone):
     assert client.put(address(phone, "policy/"), POLICY).json() == POLICY
     assert client.get(address(phone, "policy/")).json() == POLICY

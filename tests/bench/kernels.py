@@ -7,6 +7,7 @@ mean of several steps that end with reading the loss.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from metal_kernels.compiler.compiled import (
 from metal_kernels.compiler.format import compiled_dumps
 from metal_kernels.frontend.capture import capture_forward, capture_training_step
 from metal_kernels.frontend.optimizers import AdamW, OptimizerSpec, Sgd
+from metal_kernels.lowering.scatter import KeyedRows
 from metal_kernels.passes.tiles import NAIVE, DeviceClass, Tile
 from metal_kernels.program.graph import Program
 from metal_kernels.runtimes.compiled import CompiledRuntime
@@ -134,7 +136,7 @@ def run() -> list[Row]:
     rows: list[Row] = []
     for subject in SUBJECTS:
         rows += _subject_rows(subject, device)
-    return rows + _matmul_rows(device)
+    return rows + _matmul_rows(device) + _embedding_rows(device)
 
 
 def _subject_rows(subject: Subject, device: object) -> list[Row]:
@@ -302,3 +304,36 @@ def matmul_gflops(device: object, size: int, tile: Tile | None) -> float:
     runtime = CompiledRuntime(program, compiled, backend)
     runtime.predict({}, *operands)
     return max(2 * size**3 / backend.timed_step_s() / 1e9 for _ in range(3))
+
+
+class Table(nn.Module):
+    """An embedding alone, so that a step is its gradient and the update."""
+
+    def __init__(self, keys: int, width: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(keys, width)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        found: Tensor = self.table(rows)
+        return found
+
+
+def _embedding_rows(device: object) -> list[Row]:
+    """Sums by sorting beside a product with a one-hot operand, at a size where sorting is chosen."""
+    sorting, product = (_embedding_step_ms(device, is_sorted=is_sorted) for is_sorted in (True, False))
+    return [
+        beside(
+            name="embedding 8000 x 128, 1024 rows: a step", value=sorting, unit="ms",
+            reference="one-hot product", reference_value=product, target="ratio <= 0.5",
+        )
+    ]  # fmt: skip
+
+
+def _embedding_step_ms(device: object, *, is_sorted: bool) -> float:
+    module, rows, target = Table(8000, 128), torch.randint(8000, (16, 64)), torch.randn(16, 64, 128)
+    program = capture_training_step(
+        module, loss="mse", optimizer=Sgd(), example_inputs=[rows], example_target=target
+    )
+    with patch.object(KeyedRows, "is_worth_sorting", is_sorted):
+        compiled = compile_program(program, device=DEVICE).compiled
+    return _compiled_step_ms(program, compiled, module, rows, target, device)

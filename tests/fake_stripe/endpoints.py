@@ -24,7 +24,7 @@ class Refusal(Exception):
     ) -> None:
         super().__init__(message)
         self.status, self.began = status, began
-        self.body = {
+        self.body: Json = {
             "error": {"type": "invalid_request_error", "code": code, "message": message, "param": param}
         }
 

@@ -158,5 +158,6 @@ def test_the_jobs_page_says_why_and_what_to_do():
     assert "Paused, because your wallet is frozen." in text
     assert "Write to the operator" in text
     assert "paid from what is set aside" in text
+    assert "Your wallet is frozen" in text_of(client.get("/wallet/"))
     answer = client.get(f"/api/jobs/{job.pk}/", headers={"accept": "application/json"})
     assert answer.json()["state_words"] == "paused"

@@ -19,7 +19,7 @@ from worker_protocol.wire.session import ServerSession, SessionState
 
 NONCE = "5a" * 32
 PATIENCE_S = 10
-HANG_S = 60
+STALL_S = 60
 _MessageT = TypeVar("_MessageT", bound=msg.Message)
 
 
@@ -33,7 +33,7 @@ class BlobSite:
         self.requests: list[str] = []
         self.faults: list[
             int | str | None
-        ] = []  # a status to answer, "cut", "spoil", "hang", "gap"; None for none
+        ] = []  # a status to answer, "cut", "spoil", "stall", "gap"; None for none
 
     def add(self, data: bytes) -> msg.Blob:
         sha256 = hashlib.sha256(data).hexdigest()
@@ -53,10 +53,13 @@ class _BlobHandler(BaseHTTPRequestHandler):
         if data is None or isinstance(fault, int):
             self._answer(fault if isinstance(fault, int) else 404)
             return
-        if fault == "hang":
-            threading.Event().wait(HANG_S)
         start = int(requested.removeprefix("bytes=").rstrip("-")) if requested else 0
         rest = data[start:] if fault != "spoil" else bytes(len(data) - start)
+        if fault == "stall":
+            self._answer(206 if requested else 200, rest, cut=True)
+            self.wfile.flush()
+            threading.Event().wait(STALL_S)
+            return
         self._answer(206 if requested else 200, rest, cut=fault == "cut")
 
     def do_HEAD(self) -> None:

@@ -180,7 +180,8 @@ def test_whatever_the_record_says_there_is_one_sentence(rows, windows, seen):
 
 
 def test_every_reason_that_a_check_gives_has_words():
-    delta = {error.code for error in (DeltaError, *DeltaError.__subclasses__())}
+    errors: list[type[DeltaError]] = [DeltaError, *DeltaError.__subclasses__()]
+    delta = {error.code for error in errors}
     checks = {"steps_wrong", "losses_bad", "delta_missing", "delta_size", "delta_norm"}
     assert set(REFUSALS) == delta | checks
 

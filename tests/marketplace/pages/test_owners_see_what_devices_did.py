@@ -24,11 +24,13 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def laptop(ada) -> Device:
     idle_windows_replace(owner=ada, device_id=None, windows=scenes.ALWAYS)
-    return scenes.connected(scenes.device_of(ada, "Laptop"))
+    device = scenes.device_of(ada, "Laptop")
+    scenes.connected(device)
+    return device
 
 
 @pytest.fixture
-def paid(ada, bob, laptop) -> Device:
+def paid(ada, bob, laptop: Device) -> Device:
     """The laptop has had two results accepted, one of them half a day ago."""
     scenes.trained(cast.quoted_job(bob_with_money(bob)), rounds=2, owner=ada)
     scenes.worked(ada, ["Laptop"])

@@ -32,6 +32,23 @@ OPERATIONS: dict[str, Operation] = {
     "turn": lambda a, b: a.t().reshape(a.shape),
     "roll": lambda a, b: torch.cat([a[1:], b[:1]], 0),
     "pad": lambda a, b: nn.functional.pad(a, (1, 0))[:, :-1],
+    "gather": lambda a, b: torch.take_along_dim(a, b.argmin(-1, keepdim=True), -1) + b,
+    "scatter": lambda a, b: a.scatter(1, b.argmax(-1, keepdim=True), 0.5),
+    "scattered sum": lambda a, b: a.scatter_add(1, b.argmax(-1, keepdim=True), b[:, :1]),
+    "rows summed by index": lambda a, b: a.index_add(
+        0, b.argmax(0) % len(a), b.t()[:, :1].expand(-1, a.shape[1])
+    ),
+    "rows replaced": lambda a, b: a.index_put((b.argmax(0)[:1],), b[:1] * 0.5),
+    "angle": lambda a, b: torch.atan2(a, b.abs() + 1),
+    "remainder": lambda a, b: torch.remainder(a, b.abs() + 1) * 0.25 + torch.fmod(b, 1.5),
+    "running sum": lambda a, b: a.cumsum(0) * 0.2 + b.cumsum(1) * 0.1,
+    "groups": lambda a, b: nn.functional.group_norm(a[None].repeat(1, 2, 1), 2)[0, : len(a)] + b,
+    "enlarged": lambda a, b: (
+        nn.functional.interpolate(a[None, None], scale_factor=2, mode="bilinear")[0, 0, ::2, ::2] + b
+    ),
+    "transposed convolution": lambda a, b: nn.functional.conv_transpose1d(
+        a[None], b[:, None, :1], groups=len(a)
+    )[0],
     "take": lambda a, b: a[b.argmax(0)].mean(0, keepdim=True) + b,
 }
 

@@ -23,6 +23,7 @@
       speed: null,
       earnedMicrousd: 0,
       leasesDone: 0,
+      setback: null,
       clockSkewMs: 0,
       connected: true,
       error: null,

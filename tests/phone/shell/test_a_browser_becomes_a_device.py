@@ -31,7 +31,7 @@ def devices(site: Site) -> list[tuple[str, str, str, float]]:
 def test_a_scanned_code_leads_to_a_paired_device(phone: Phone, site: Site):
     code = site.code()
     enrol_up_to_the_offer(phone, code)
-    assert phone.text("#offer-range") == "$0.00 to $3.89"
+    assert phone.text("#offer-range") == "up to $3.89"
     assert "22:00 to 07:00" in phone.text("#offer-basis")
     assert "fee of 20 %" in phone.text("#offer-basis")
     assert "$0.43 for an hour of work" in phone.text("#offer-basis")

@@ -229,6 +229,23 @@ def test_a_worker_that_dies_is_started_again(night):
     night.chromium.events.clear()  # the death was meant
 
 
+@pytest.mark.parametrize(
+    ("family", "code", "words"),
+    [
+        ("handback", "too_big", "A job needed more memory than this browser gives a page."),
+        ("handback", "bad_program", "A job\u2019s program is newer than this app"),
+        ("handback", "device_lost", "The browser lost its GPU in the middle of a piece of work."),
+        ("revoke", "cancelled", "The buyer no longer needs a piece of work."),
+        ("refused", "delta_norm", "The site refused a result"),
+    ],
+)
+def test_a_piece_of_work_that_did_not_end_well_is_explained(night, family, code, words):
+    night.become(setback={"family": family, "code": code})
+    night.until_text(words, "#detail")
+    night.become(phase="training", lease={"step": 1, "steps": 9, "leaseId": "x"})
+    night.until_text("Step 1 of 9", "#detail")
+
+
 def test_a_check_before_work_is_said(night):
     night.become(phase="connecting", reason="self_test")
     night.until_text("Checking the GPU", "#doing")

@@ -78,6 +78,44 @@ globalThis.harness = {
     });
   },
 
+  // Train `leases` shards of the self-test's first case; resolves to the GPU buffers that live after each.
+  buffersAfterEach: async (leases) => {
+    const manifest = await (await fetch("/device/self-test.json")).json();
+    const [known] = manifest.cases;
+    const [program, params, slice] = await Promise.all(
+      [known.program, known.params, known.slice].map(({ sha256 }) => bytesAt(`/device/self-test/${sha256}`)),
+    );
+    const live = new Set();
+    const { createBuffer } = GPUDevice.prototype;
+    const { destroy } = GPUBuffer.prototype;
+    GPUDevice.prototype.createBuffer = function (descriptor) {
+      const buffer = createBuffer.call(this, descriptor);
+      live.add(buffer);
+      return buffer;
+    };
+    GPUBuffer.prototype.destroy = function () {
+      live.delete(this);
+      return destroy.call(this);
+    };
+    const machine = new Machine();
+    const counts = [];
+    for (let lease = 0; lease < leases; lease += 1) {
+      await machine.load(known.program.sha256, program);
+      await machine.train({
+        params: tensorfileLoads(params).tensors,
+        slice: tensorfileLoads(slice).tensors,
+        steps: 50,
+        seed: lease,
+        learningRate: 0.01,
+        onStep: () => {},
+      });
+      counts.push(live.size);
+    }
+    machine.close();
+    [GPUDevice.prototype.createBuffer, GPUBuffer.prototype.destroy] = [createBuffer, destroy];
+    return { counts };
+  },
+
   // For each kernel of a case of the self-test: was it caught when it was the wrong one, and named?
   wrongKernels: async (caseName) => {
     const url = "/device/self-test.json";

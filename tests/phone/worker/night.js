@@ -1,6 +1,7 @@
 // A page in the place of the phone app's: it pairs, starts workers, and remembers what they told.
 
 import { identityCreate, identityForget, identityLoad, identitySave } from "/static/worker_protocol/worker/keys.js";
+import { recordsRead } from "/static/worker_protocol/worker/database.js";
 import { Machine } from "/static/worker_protocol/worker/machine.js";
 import { proofWrite } from "/static/worker_protocol/worker/proof.js";
 
@@ -42,10 +43,7 @@ globalThis.night = {
     await proofWrite({ ok: true, failed: [], cases: [], manifest: "", browser });
   },
 
-  forgetBlobs: async () => {
-    const root = await navigator.storage.getDirectory();
-    await root.removeEntry("blobs", { recursive: true }).catch(() => {});
-  },
+  keptBytes: async () => (await recordsRead("blobs")).reduce((sum, [, { sizeBytes }]) => sum + sizeBytes, 0),
 
   identity: async () => {
     const { keys, ...known } = await identityLoad();

@@ -28,11 +28,13 @@ export function doingWords(state, nowMs) {
     return { doing: what, detail: next, tone: "rest", progress: null };
   }
   const [doing, usual] = PHASES[reason === "self_test" ? reason : phase] ?? PHASES.off;
+  const setback = state.setback ? sentenceFor(state.setback.family, state.setback.code, { terms }) : null;
   const trouble = error ? anySentenceFor(error.code, { message: error.message, terms }) : null;
   const steps = phase === "training" && lease ? `Step ${lease.step} of ${lease.steps}` : usual;
+  const news = trouble ?? (phase === "waiting" ? setback : null);
   return {
     doing,
-    detail: trouble ? `${trouble.what} ${trouble.next}` : steps,
+    detail: news ? `${news.what} ${news.next}` : steps,
     tone: lease ? "work" : "rest",
     progress: lease && lease.steps ? partOf(phase, lease) : null,
   };

@@ -178,7 +178,7 @@ export class Enrolment {
     setTrouble(byId("offer-trouble"), null);
     show(byId("offer-code"), false);
     if (!byId("name").value) byId("name").value = this.#description.name;
-    setText(byId("offer-title"), words ? "A night would earn about" : "Almost done");
+    setText(byId("offer-title"), words ? "What a night would earn" : "Almost done");
     setText(byId("offer-range"), words?.range ?? "");
     byId("offer-basis").replaceChildren(...(words?.basis ?? []).map((line) => make("li", { textContent: line })));
     this.#screens.show("offer");

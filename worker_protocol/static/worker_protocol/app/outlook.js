@@ -12,7 +12,7 @@ export function outlookWords({ facts, estimate, flopsPerSecond }) {
   const label = facts.class_labels[estimate.device_class] ?? estimate.device_class;
   const windows = facts.own_windows ? "as your windows are set" : "22:00 to 07:00, until you set other windows";
   return {
-    range: low === high ? money(high) : `${money(low)} to ${money(high)}`,
+    range: low === 0 ? `up to ${money(high)}` : `${money(low)} to ${money(high)}`,
     basis: [
       `${hours(facts.hours_a_night)} a night, ${facts.nights_a_week} nights a week: ${windows}.`,
       `${money(rate * HOUR_S * (1 - fee))} for an hour of work: today’s rate for “${label}”, after the site’s fee of ${percent(fee * 100)}.`,

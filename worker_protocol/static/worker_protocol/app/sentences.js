@@ -95,6 +95,7 @@ const BLOCKED = {
     next: "Browsers stop what is not seen: bring the app to the front, and it goes on.",
   }),
   stopped: () => ({ what: "You have stopped it.", next: "Press “Start again” when you like." }),
+  self_test_failed: () => LOCAL.self_test_failed({}),
   gpu_lost: () => ({
     what: "The browser has lost its GPU.",
     next: "The app rests a moment, then opens it anew. If this repeats, restart the browser.",
@@ -117,8 +118,8 @@ const HANDBACKS = {
     next: "It takes another. If it happens often, look at the Wi-Fi.",
   }),
   bad_program: () => ({
-    what: "This browser cannot run a job’s program.",
-    next: "It waits for other jobs. A newer browser, or a newer version of this app, may run it.",
+    what: "A job’s program is newer than this app, or more than this browser can run.",
+    next: "It waits for other jobs. Close the app and open it again while on line to get its newest version.",
   }),
   out_of_memory: () => ({
     what: "The memory ran out in the middle of a piece of work.",
@@ -140,6 +141,21 @@ const REVOKES = {
   blocked: HANDBACKS.blocked,
   superseded: () => ({ what: "Another device was quicker with this piece of work.", next: NOTHING_TO_DO }),
   unknown: () => ({ what: "The site no longer knows a piece of work.", next: "It takes another by itself." }),
+};
+
+// Of results, by the code of their `ack`.
+const BAD_RESULT = () => ({
+  what: "The site refused a result: its figures cannot be right.",
+  next: "It takes another piece. If it happens again, update the browser; the check of the GPU runs anew after that.",
+});
+const REFUSED = {
+  late: () => ({ what: "A result came after another device’s for the same work.", next: "It takes another by itself." }),
+  cancelled: REVOKES.cancelled,
+  expired: REVOKES.expired,
+  blocked: HANDBACKS.blocked,
+  steps_wrong: BAD_RESULT,
+  losses_bad: BAD_RESULT,
+  delta_norm: BAD_RESULT,
 };
 
 const NEW_CODE = "Make a new one: press “Pair a device” on the Devices page.";
@@ -233,11 +249,6 @@ const LOCAL = {
     what: "The browser may delete this app’s key when space runs out or the app is not used for a week.",
     next: "Add the app to the home screen. If the key is lost, the device is paired again; earnings stay yours.",
   }),
-  newer_protocol: () => ({
-    what: "The site’s work needs a newer version of this app.",
-    next: "Close the app and open it again while on line.",
-    act: "reload",
-  }),
   offline: () => ({ what: "There is no network.", next: "The app connects by itself when there is one again." }),
   unreachable: () => ({
     what: "The site does not answer: it is down, or its certificate is not valid.",
@@ -252,7 +263,7 @@ const LOCAL = {
   not_paired: () => ({ what: "This browser is not paired.", next: "Pair it with a code.", act: "pair" }),
   self_test_failed: ({ failed, message }) => ({
     what: "This browser computes wrong results, so the device gets no work.",
-    next: `${failedWords(failed) || message} Update the browser or the system; the check runs again after that.`,
+    next: `${failedWords(failed) || (message ?? "")} Update the browser or the system; the check runs again after that.`.trim(),
   }),
   self_test_unavailable: ({ message }) => ({
     what: "The check of the GPU could not be run.",
@@ -278,7 +289,6 @@ const LOCAL = {
     what: "It did not stop by itself within a second, so it was ended.",
     next: "What it was working on goes to another device.",
   }),
-  update_ready: () => ({ what: "A new version of the app is ready.", next: "It is used from the next start.", act: "reload" }),
 };
 
 export const SENTENCES = {
@@ -287,6 +297,7 @@ export const SENTENCES = {
   blocked: BLOCKED,
   handback: HANDBACKS,
   revoke: REVOKES,
+  refused: REFUSED,
   pairing: PAIRING,
   local: LOCAL,
 };
@@ -295,6 +306,7 @@ export const SENTENCES = {
 export function sentenceFor(family, code, facts = {}) {
   const words = SENTENCES[family]?.[family === "close" ? Number(code) : code];
   if (words) return { act: null, ...words(facts) };
+  if (family === "refused") return { act: null, ...BAD_RESULT() };
   if (family === "close" && code in CLOSE_CODES) return sentenceFor("error", CLOSE_CODES[code], facts);
   return {
     what: facts.message || `The site says “${code}”, which is new to this version of the app.`,

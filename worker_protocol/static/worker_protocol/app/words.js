@@ -9,10 +9,11 @@ export function money(microusd) {
   return `$${dollars.toFixed(Math.min(6, 1 - Math.floor(Math.log10(dollars))))}`;
 }
 
-// For a figure that grows while one looks at it: as many digits each time.
+// For a figure that one watches growing: digits enough to see it do so.
 export function runningMoney(microusd) {
-  if (microusd === 0) return "$0.00";
-  return `$${(microusd / MICROUSD_PER_USD).toFixed(microusd >= MICROUSD_PER_USD ? 2 : 4)}`;
+  const dollars = microusd / MICROUSD_PER_USD;
+  const digits = dollars === 0 || dollars >= 1 ? 2 : dollars >= 0.01 ? 4 : 6;
+  return `$${dollars.toFixed(digits)}`;
 }
 
 // With a space that no line breaks at.

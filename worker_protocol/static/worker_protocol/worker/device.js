@@ -108,6 +108,7 @@ export class Device {
       speed: this.#thermal.speed,
       earnedMicrousd: this.#terms?.earned_microusd ?? 0,
       leasesDone: this.#bench.leasesDone,
+      setback: this.#bench.setback,
       clockSkewMs: this.#clockSkewMs,
       connected: this.#connection.isReady,
       error: this.#connection.trouble ?? this.#storageTrouble(),

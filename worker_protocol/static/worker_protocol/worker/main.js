@@ -8,8 +8,8 @@
 // Those that need the self-test's files take their `url` too, where it is not the site's own.
 //
 // worker -> page
-//   {type: "state", phase, reason, lease, terms, thermal, speed, earnedMicrousd, leasesDone, clockSkewMs, connected,
-//    error}               on each change, at most four times a second
+//   {type: "state", phase, reason, lease, terms, thermal, speed, earnedMicrousd, leasesDone, setback, clockSkewMs,
+//    connected, error}               on each change, at most four times a second
 //     phase          off, connecting, waiting, fetching, training, uploading, paused or ended
 //     reason         why it is paused: a reason of the protocol's `blocked`, or stopped, hidden, gpu_lost; self_test
 //                    while it connects and tests its kernels first; else null
@@ -18,6 +18,7 @@
 //     thermal        nominal, fair, serious, critical; null where speed says nothing of heat
 //     speed          the present speed as a part of the best seen, or null
 //     earnedMicrousd tonight
+//     setback        {family: handback, revoke or refused, code} of the last piece of work that did not end well, or null
 //     clockSkewMs    how far the server's clock is ahead of this one; null before the first welcome
 //     error          null or {code, message}: with phase `ended` what the owner must mend (errors.js), else the trouble
 //                    of the moment: unreachable, connection_lost, storage_full or a code of the protocol
@@ -51,6 +52,7 @@ const NOTHING = {
   speed: null,
   earnedMicrousd: 0,
   leasesDone: 0,
+  setback: null,
   clockSkewMs: null,
   connected: false,
   error: null,

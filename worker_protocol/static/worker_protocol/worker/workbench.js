@@ -29,6 +29,8 @@ export class Workbench {
   #reports = new Map(); // by lease id: {message, dueMs, refused}
 
   leasesDone = 0;
+  // What became of the last lease, where that was not an accepted result: {family, code}, else null.
+  setback = null;
 
   // `work(lease, {signal, told})` makes a lease's result message; `say(message)` puts one on the socket, if there is
   // one; `changed()` hears of everything that the owner may see; `freed()` of a lease that ended by itself.
@@ -93,15 +95,20 @@ export class Workbench {
     else this.#report({ type: "handback", lease_id: lease.lease_id, reason });
   }
 
-  revoke({ lease_id: leaseId }) {
+  revoke({ lease_id: leaseId, reason }) {
     this.#forgetReport(leaseId);
-    if (this.#lease?.lease_id === leaseId) this.#abandon("the lease was revoked");
+    if (this.#lease?.lease_id !== leaseId) return;
+    this.setback = { family: "revoke", code: reason };
+    this.#abandon("the lease was revoked");
   }
 
   acknowledge(ack) {
     const waited = this.#reports.has(ack.lease_id);
     this.#forgetReport(ack.lease_id);
-    if (waited && ack.accepted) this.leasesDone += 1;
+    if (waited) {
+      this.setback = ack.accepted ? null : { family: "refused", code: ack.code };
+      if (ack.accepted) this.leasesDone += 1;
+    }
     this.#changed();
   }
 
@@ -153,6 +160,7 @@ export class Workbench {
     } catch (error) {
       if (signal.aborted) return; // whoever stopped it has said so
       message = handback(lease, error);
+      this.setback = { family: "handback", code: message.reason };
     }
     [this.#lease, this.#stop] = [null, null];
     if (message.type === "result") keep(message);
