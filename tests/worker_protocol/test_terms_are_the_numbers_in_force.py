@@ -175,6 +175,7 @@ def accepted(device_id: UUID, *, charge_microusd: int, ended_at: datetime) -> Le
         step_dispatches=1,
         memory_bytes=1,
         rates={},
+        fee_basis_points=2_000,
         budget_microusd=charge_microusd,
         params_sha256=asked.initial_params_sha256,
     )
@@ -191,6 +192,7 @@ def accepted(device_id: UUID, *, charge_microusd: int, ended_at: datetime) -> Le
         ended_at=ended_at,
         expected_gpu_us=1,
         rate_microusd=1,
+        fee_basis_points=2_000,
         max_charge_microusd=charge_microusd,
         charge_microusd=charge_microusd,
     )
@@ -211,11 +213,10 @@ def test_earnings_are_this_devices_since_noon_each_less_its_fee():
     assert device_earned_microusd(device_id=UUID(int=3), since=noon) == 0
 
 
-async def test_an_accepted_result_is_in_the_terms_that_follow_its_ack(online, dispatcher, laptop, settings):
-    settings.PLATFORM_FEE_BASIS_POINTS = 2_000
+async def test_an_accepted_result_is_in_the_terms_that_follow_its_ack(online, dispatcher, laptop):
     client, connected = online
     await database_sync_to_async(accepted)(laptop.id, charge_microusd=1_000, ended_at=datetime.now(tz=UTC))
-    ack = ins.SendAck(connected.session_id, UUID(LEASE), refusal=None, charge_microusd=1_000)
+    ack = ins.SendAck(connected.session_id, UUID(LEASE), refusal=None, earned_microusd=800)
     await dispatcher.tells(ack)
     assert await client.reply() == msg.Ack(lease_id=LEASE, accepted=True, earned_microusd=800)
     changed = await client.reply()

@@ -9,9 +9,10 @@ import pytest
 
 from accounts.domain.device_classes import DEVICE_CLASSES
 from metal_kernels.compiler.format import compiled_loads
+from metal_kernels.compiler.variants import VARIANTS
 from metal_kernels.tensorfile import tensorfile_loads
 from worker_protocol import self_test
-from worker_protocol.self_test import VARIANTS, SelfTest, self_test_make, self_test_open
+from worker_protocol.self_test import SelfTest, self_test_make, self_test_open
 
 # The reference runtime's, once and for all: another figure means that the oracle itself has changed.
 LOSSES = {

@@ -64,6 +64,10 @@ class Harness:
 
     def visit(self, address: str) -> None:
         self.chromium.navigate(f"{address}/phone/{self._name}.html")
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.chromium.evaluate(f"'{self._name}' in globalThis"):
+            assert time.monotonic() < deadline, address
+            time.sleep(0.05)
 
     def call(self, function: str, *arguments: Any) -> Any:
         listed = ", ".join(json.dumps(argument) for argument in arguments)

@@ -1,5 +1,6 @@
-// Every message of `nightshift.v1`, as plain objects {type, ...fields} named as on the wire. docs/protocol.md explains
-// them one by one. A reader passes over fields that it does not know, and fills in those that may be left out.
+// Every message of `nightshift.v1`, as plain objects {type, ...fields} named as on the wire. docs/protocol.md
+// explains them one by one. A reader passes over fields that it does not know, and fills in those that may be
+// left out.
 
 import { BadField, BadJson, BinaryFrame, FrameTooBig, UnknownType } from "./errors.js";
 import { MAX_CACHED, MAX_FRAME_BYTES, MAX_HELD_LEASES, MAX_SHORT_CHARACTERS, MAX_STEPS } from "./limits.js";
@@ -8,7 +9,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const LARGEST_FINITE = 3.4e38;
 
 export const HANDBACK_REASONS = [
-  "shutdown", "blocked", "busy", "too_big", "data_unavailable", "bad_program", "out_of_memory", "device_lost", "error",
+  "shutdown", "blocked", "busy", "too_big", "data_unavailable", "bad_program", "out_of_memory", "device_lost",
+  "error",
 ];
 
 // ---- kinds of values: each throws BadField, naming the path, or returns

@@ -1,5 +1,5 @@
-// Blobs by hash: kept within a part of the browser's quota, fetched where they are missing, checked before use. Nothing
-// that is stored is trusted: a read checks the hash.
+// Blobs by hash: kept within a part of the browser's quota, fetched where they are missing, checked before use.
+// Nothing that is stored is trusted: a read checks the hash.
 
 import { recordDelete, recordsRead, recordWrite } from "./database.js";
 import { LeaseFailed } from "./errors.js";
@@ -58,7 +58,9 @@ export class Blobs {
       const what = `download of blob ${blob.sha256.slice(0, 12)}`;
       await withRetries(() => this.#continue(download, signal), { what, patienceMs, signal });
     }
-    if (download.stored === blob.size_bytes) await this.#note(blob.sha256, { sizeBytes: download.stored, whole: true });
+    if (download.stored === blob.size_bytes) {
+      await this.#note(blob.sha256, { sizeBytes: blob.size_bytes, whole: true });
+    }
     return download.bytes;
   }
 

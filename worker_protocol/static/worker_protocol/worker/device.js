@@ -31,7 +31,8 @@ export class Device {
   #reason = null;
   #statusSaid = "";
 
-  // `identity` as from keys.js, with `sign(bytes)`; `limits` the GPU's; `changed()` hears of all that the owner may see.
+  // `identity` as from keys.js, with `sign(bytes)`; `limits` the GPU's; `changed()` hears of all that the owner
+  // may see.
   constructor({ identity, blobs, machine, limits, changed, times = {} }) {
     this.#identity = identity;
     this.#blobs = blobs;

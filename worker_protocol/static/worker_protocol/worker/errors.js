@@ -2,8 +2,8 @@
 //
 // WorkerError
 // ├── CannotWork     only the owner can mend it; the worker ends, and the page says the next step by the code:
-// │                  not_paired, other_tab, no_gpu, no_storage, self_test_failed, self_test_unavailable, and the wire's
-// │                  auth_failed, device_removed, superseded
+// │                  not_paired, other_tab, no_gpu, self_test_failed, self_test_unavailable, working, error, and
+// │                  the wire's auth_failed, device_removed, superseded
 // └── LeaseFailed    a lease goes back to the server, with one of the wire's reasons
 
 export class WorkerError extends Error {

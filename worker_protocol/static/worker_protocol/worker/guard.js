@@ -1,8 +1,8 @@
-// Whether this device may work now, decided here so that it stops within a second, whatever the network does. Pure. The
-// server decides the same (accounts/domain/policy.py) and has the last word.
+// Whether this device may work now, decided here so that it stops within a second, whatever the network does.
+// Pure. The server decides the same (accounts/domain/policy.py) and has the last word.
 //
-// A reading that is missing is unknown, and unknown never blocks. A threshold that has stopped the device lets it go on
-// only with some margin, so that a value flickering around it does not start and stop work.
+// A reading that is missing is unknown, and unknown never blocks. A threshold that has stopped the device lets
+// it go on only with some margin, so that a value flickering around it does not start and stop work.
 
 // Each takes the terms in force, the readings {batteryPercent, charging, network, thermal} and whether it is what has
 // stopped the device. Safety first.
@@ -21,9 +21,9 @@ const SENSOR_CHECKS = {
   not_on_wifi: (terms, { network }) => terms.wifi_only && (network === "cellular" || network === "none"),
 };
 
-// Why the device may not work now, or null if it may: `stopped` (by the owner's tap), `hidden` (the page), or one of the
-// protocol's reasons. `terms` is null until the server has told them; `before` is the last answer: the reason that
-// stopped the device is asked first, with its margin.
+// Why the device may not work now, or null if it may: `stopped` (by the owner's tap), `hidden` (the page), or
+// one of the protocol's reasons. `terms` is null until the server has told them; `before` is the last answer:
+// the reason that stopped the device is asked first, with its margin.
 export function decide({ terms, readings, stopped, visible, serverNowMs, before }) {
   if (stopped) return "stopped";
   if (!visible) return "hidden";

@@ -1,5 +1,5 @@
-// The GPU of this device and the program that is ready on it. A GPU that is lost is opened anew, after a wait that grows
-// with each loss in a row.
+// The GPU of this device and the program that is ready on it. A GPU that is lost is opened anew, after a wait
+// that grows with each loss in a row.
 
 import { checkFits, compiledLoads } from "../runtime/compiled.js";
 import { deltaEncode } from "../runtime/delta.js";

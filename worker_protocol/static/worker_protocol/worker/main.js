@@ -1,4 +1,5 @@
-// The worker of the phone app: `new Worker(url, {type: "module"})`. All that works is here, so that the page stays smooth.
+// The worker of the phone app: `new Worker(url, {type: "module"})`. All that works is here, so that the page
+// stays smooth.
 //
 // page -> worker
 //   {type: "start"}       work as the device that keys.js has kept

@@ -9,9 +9,9 @@ const LIMITS = ["maxBufferSize", "maxStorageBufferBindingSize", "maxComputeInvoc
 // What each class of GPU is called by the site until a benchmark says more.
 const CLASSES = { cpu: "laptop-cpu", phone: "phone-entry", desktop: "laptop-gpu" };
 
-// {adapter, limits, features, timestamps, variant, deviceClass, missing}. `missing` lists what a device cannot do
-// without: webgpu, gpu (no adapter, or it does not open), ed25519, indexeddb, websocket, locks, crypto; nulls stand for
-// what is unknown because of that.
+// {adapter, limits, features, timestamps, variant, deviceClass, missing}. `missing` lists what a device cannot
+// do without: webgpu, gpu (no adapter, or it does not open), ed25519, indexeddb, websocket, locks, crypto;
+// nulls stand for what is unknown because of that.
 export async function probe() {
   const missing = [];
   if (!globalThis.WebSocket) missing.push("websocket");

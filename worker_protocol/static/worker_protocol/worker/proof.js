@@ -1,5 +1,5 @@
-// Whether this browser's kernels have passed the self-test: asked before work, run anew when the browser, the adapter or
-// the site's kernels have changed since.
+// Whether this browser's kernels have passed the self-test: asked before work, run anew when the browser, the
+// adapter or the site's kernels have changed since.
 
 import { recordRead, recordWrite } from "./database.js";
 import { CannotWork } from "./errors.js";

@@ -1,6 +1,12 @@
 // A lease from its blobs to its result: fetch, checking at each step that it fits, train, upload.
 
-import { DeltaNotFinite, DeviceLimitExceeded, DeviceLost, KernelError, RuntimeUnavailable } from "../runtime/errors.js";
+import {
+  DeltaNotFinite,
+  DeviceLimitExceeded,
+  DeviceLost,
+  KernelError,
+  RuntimeUnavailable,
+} from "../runtime/errors.js";
 import { elementsOf, tensorfileLoads } from "../runtime/tensorfile.js";
 import { LeaseFailed } from "./errors.js";
 import { sha256Hex } from "./transfers.js";
@@ -101,7 +107,8 @@ function reasonOf(error) {
 function checkedLosses(losses) {
   const broken = losses.findIndex((loss) => !Number.isFinite(loss));
   if (broken >= 0) {
-    throw new LeaseFailed("error", `the loss is not finite after step ${broken + 1}; the learning rate may be too high`);
+    const when = `after step ${broken + 1}`;
+    throw new LeaseFailed("error", `the loss is not finite ${when}; the learning rate may be too high`);
   }
   return losses.map((loss) => Number(loss.toPrecision(LOSS_DIGITS)));
 }

@@ -1,9 +1,9 @@
 // How hot the device is, told from how fast it works, as browsers have no thermometer. Pure: times come as arguments.
 //
-// The measure is work per second of computing against the best seen with the same program, smoothed so that a hiccup or
-// warming up changes nothing. A phone that has worked for minutes runs at half its first speed; that is `fair`, and
-// short pauses keep it from getting worse. `serious` and `critical` stop work (the server does too) until the device has
-// rested; a relapse makes the next rest longer.
+// The measure is work per second of computing against the best seen with the same program, smoothed so that a
+// hiccup or warming up changes nothing. A phone that has worked for minutes runs at half its first speed; that
+// is `fair`, and short pauses keep it from getting worse. `serious` and `critical` stop work (the server does
+// too) until the device has rested; a relapse makes the next rest longer.
 
 const LEVELS = ["nominal", "fair", "serious", "critical"];
 // The speed, as a part of the best, under which a level is entered and over which it is left.

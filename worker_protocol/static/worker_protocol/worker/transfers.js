@@ -28,8 +28,8 @@ export async function withRetries(attempt, { what, patienceMs, signal }) {
   }
 }
 
-// Runs `work(request, alive)`: `request` is fetch with this transfer's signal, `alive` puts the deadline off. A network
-// error, or `stallMs` without a sign of life (as after a change of network), is a TryAgain.
+// Runs `work(request, alive)`: `request` is fetch with this transfer's signal, `alive` puts the deadline off. A
+// network error, or `stallMs` without a sign of life (as after a change of network), is a TryAgain.
 export async function transfer(work, { stallMs, signal }) {
   const stalled = new AbortController();
   let timer;

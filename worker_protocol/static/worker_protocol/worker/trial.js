@@ -60,7 +60,11 @@ export async function manifestText(url, signal) {
   return response.text();
 }
 
-const at = (blob, url) => ({ ...blob, url: String(new URL(`self-test/${blob.sha256}`, new URL(url, location.href))) });
+// A file of the manifest at `url`, which lie beside it.
+function at(blob, url) {
+  const manifest = new URL(url, location.href);
+  return { ...blob, url: String(new URL(`self-test/${blob.sha256}`, manifest)) };
+}
 
 // ---- known answers
 

@@ -20,7 +20,8 @@ export async function upload(url, bytes, sha256, { patienceMs, signal = null }) 
 // The server says after each part what it lacks.
 async function send(url, bytes, sha256, asks, signal) {
   let offset = asks ? await offsetAt(url, bytes.length, signal) : 0;
-  const mostRequests = 2 * Math.ceil(bytes.length / PART_BYTES) + 4; // all parts, and a few answers to start elsewhere
+  // All parts, and a few answers to start elsewhere.
+  const mostRequests = 2 * Math.ceil(bytes.length / PART_BYTES) + 4;
   for (let sent = 0; sent < mostRequests; sent += 1) {
     const response = await put(url, bytes, sha256, offset, signal);
     if (response.status === 201) return;

@@ -1,7 +1,7 @@
 // Waits: random ones between tries, and ones that can be cut short.
 
-// A random wait before try number `attempt` (the first is 0), anything up to `baseMs * 2^attempt`, capped: full jitter,
-// so that a fleet cut off together does not return together.
+// A random wait before try number `attempt` (the first is 0), anything up to `baseMs * 2^attempt`, capped: full
+// jitter, so that a fleet cut off together does not return together.
 export function backoffMs(attempt, { baseMs, capMs, random = Math.random }) {
   return random() * Math.min(capMs, baseMs * 2 ** Math.min(attempt, 32));
 }
