@@ -4,6 +4,7 @@ Run as `python -m tests.phone.sign_off_site PORT CODES`.
 """
 
 import sys
+from dataclasses import replace
 from typing import Any, Final
 
 from tests.phone.worker.real_site import compiled_digits_run  # first, as it sets Django up
@@ -13,12 +14,15 @@ from tests.worker_protocol.real_site import main
 from scheduler.domain.spec import RunSpec
 
 SHARDS: Final = 3
-ROUNDS: Final = 6
+ROUNDS: Final = 8
 LOCAL_STEPS: Final = 40
+LEARNING_RATE: Final = 0.01
+SCHEDULE: Final = "cosine"
 
 
 def whole_digits_run(**_arguments: Any) -> RunSpec:
-    return compiled_digits_run(shards=SHARDS, steps=LOCAL_STEPS, rounds=ROUNDS)
+    run = compiled_digits_run(shards=SHARDS, steps=LOCAL_STEPS, rounds=ROUNDS)
+    return replace(run, learning_rate=LEARNING_RATE, schedule=SCHEDULE)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,11 @@ from torch import Tensor
 from metal_kernels.delta import delta_decode
 from metal_kernels.program.format import program_loads
 from metal_kernels.tensorfile import tensorfile_loads
+from scheduler.domain.spec import learning_rate_in_round
 from tests.chromium import WEBGPU_FLAGS, browser
-from tests.phone.sign_off_site import LOCAL_STEPS, ROUNDS, SHARDS
+from tests.phone.sign_off_site import LEARNING_RATE, LOCAL_STEPS, ROUNDS, SCHEDULE, SHARDS
 from tests.phone.worker.conftest import Night
-from tests.scheduler.training import BATCH, LEARNING_RATE, digits
+from tests.scheduler.training import BATCH, digits
 from tests.worker_protocol.test_real_devices_at_a_real_site import World
 from worker_protocol.agent.trainer import Task, Trainer
 
@@ -104,7 +105,7 @@ def leases_of(world: World, device: str) -> list[dict[str, Any]]:
     )
     found = world.ask(
         "select l.device_id, l.delta_sha256, u.program_sha256, r.params_sha256, u.slices, s.slice_index, s.seed, "
-        "l.losses from scheduler_lease l join scheduler_shard s on s.id = l.shard_id "
+        'l.losses, r."index" from scheduler_lease l join scheduler_shard s on s.id = l.shard_id '
         "join scheduler_round r on r.id = s.round_id join scheduler_run u on u.id = r.run_id "
         "where l.state = 'accepted' order by r.\"index\""
     )
@@ -121,7 +122,9 @@ def assert_alike(world: World, lease: dict[str, Any]) -> None:
         steps=LOCAL_STEPS,
         batch_size=BATCH,
         seed=lease["seed"],
-        learning_rate=LEARNING_RATE,
+        learning_rate=learning_rate_in_round(
+            LEARNING_RATE, SCHEDULE, round_index=lease["round"], rounds_planned=ROUNDS
+        ),
     )
     trained = Trainer().train(program, task, stop=threading.Event(), on_step=lambda _step: None)
     assert json.loads(lease["losses"]) == pytest.approx(trained.losses, rel=1e-3)
