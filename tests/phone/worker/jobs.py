@@ -40,8 +40,9 @@ def long_job() -> Job:
 
 def compiled_for_processors(program: Program) -> bytes:
     """The program's file with kernels for a browser's GPU on a processor."""
-    kernels = {"cpu": compile_program(program, device="cpu").compiled}
-    return compiled_dumps(program, kernels, {"cpu": compile_delta(program.model_spec, device="cpu").compiled})
+    kernels = compile_program(program, device="cpu").compiled
+    delta = compile_delta(program.model_spec, device="cpu").compiled
+    return compiled_dumps(program, {"cpu": kernels}, {"cpu": delta})
 
 
 def _job(*, hidden: int, batch: int, rows: int) -> Job:
