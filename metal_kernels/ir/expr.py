@@ -9,7 +9,7 @@ flat index, or `shared`, an element of workgroup memory. `load4` gives four neig
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -154,6 +154,7 @@ class Expr:
 
 
 _interned: Final[WeakValueDictionary[tuple[Any, ...], Expr]] = WeakValueDictionary()
+"""Nodes that nothing uses any more are forgotten: servers compile for months."""
 _interning: Final = Lock()
 _ANY: Final = (INT_LOW, INT_HIGH)
 
@@ -271,7 +272,7 @@ def unflatten(flat: Expr, shape: tuple[int, ...]) -> tuple[Expr, ...]:
     return tuple(indices)
 
 
-def nodes(*roots: Expr) -> Iterable[Expr]:
+def nodes(*roots: Expr) -> Collection[Expr]:
     """Every node once, operands before their users."""
     if len(roots) == 1:
         return (*roots[0].below, roots[0])
