@@ -107,8 +107,11 @@ class Call(nn.Module):
 
 
 def samples(name: str, *, most: int | None = None) -> Iterator[Any]:
+    """In float32, or in int64 where torch has the operation for whole numbers only."""
     torch.manual_seed(0)
-    yield from islice(OPERATIONS[name].sample_inputs("cpu", torch.float32, requires_grad=False), most)
+    operation = OPERATIONS[name]
+    dtype = torch.float32 if torch.float32 in operation.dtypes else torch.int64
+    yield from islice(operation.sample_inputs("cpu", dtype, requires_grad=False), most)
 
 
 def is_in_scope(sample: Any, result: Any) -> bool:
