@@ -24,7 +24,7 @@ import metal_kernels
 from accounts.domain.device_classes import DEVICE_CLASSES
 from metal_kernels.batches import samples_order
 from metal_kernels.compiler.format import compiled_dumps
-from metal_kernels.compiler.variants import compile_variants
+from metal_kernels.compiler.variants import compile_deltas, compile_variants
 from metal_kernels.frontend.capture import capture_training_step
 from metal_kernels.frontend.optimizers import AdamW, OptimizerSpec, Sgd
 from metal_kernels.program.cost import program_cost
@@ -211,7 +211,7 @@ def _seeded(make: Callable[[], nn.Module]) -> nn.Module:
 
 
 def _compiled(program: Program) -> bytes:
-    return compiled_dumps(program, compile_variants(program))
+    return compiled_dumps(program, compile_variants(program), compile_deltas(program))
 
 
 def _put(files: dict[str, bytes], data: bytes) -> dict[str, Any]:

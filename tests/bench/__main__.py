@@ -7,7 +7,7 @@ import sys
 
 from tests.bench.rows import publish
 
-SUITES = ("training", "kernels", "browser", "money")
+SUITES = ("training", "kernels", "browser", "phone", "money")
 
 
 def main(wanted: list[str]) -> int:

@@ -70,7 +70,7 @@ def _rows(contest: Contest, address: str) -> list[Row]:
     best_ms = dict.fromkeys(pages, float("inf"))
     for _ in range(ROUNDS):
         for page in pages:
-            measured = _measure(f"{address}/{page}.html", contest)
+            measured = measure(f"{address}/{page}.html", contest)
             best_ms[page] = min(best_ms[page], measured["msPerStep"])
     return [
         beside(
@@ -81,7 +81,7 @@ def _rows(contest: Contest, address: str) -> list[Row]:
     ]  # fmt: skip
 
 
-def _measure(url: str, contest: Contest) -> dict[str, Any]:
+def measure(url: str, contest: Contest) -> dict[str, Any]:
     """What the page's `measure` returns; a step that does not learn is no measurement."""
     with (
         tempfile.TemporaryDirectory(prefix="nightshift-chromium-", ignore_cleanup_errors=True) as profile,

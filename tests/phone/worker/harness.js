@@ -42,18 +42,27 @@ function feed(session, step) {
 
 const bytesAt = async (url) => new Uint8Array(await (await fetch(url)).arrayBuffer());
 
+// Where each kernel of the program's file stands.
+function kernelPlaces(metadata) {
+  return ["compiled.cpu", "delta.cpu"].flatMap((entry) => {
+    const { kernels } = JSON.parse(metadata.get(entry));
+    return kernels.map((_, place) => ({ entry, place }));
+  });
+}
+
 // The program's file with what one of its kernels stores made a little larger, or one more.
 function withWrongKernel(file, position) {
   const { tensors, metadata } = tensorfileLoads(file);
-  const compiled = JSON.parse(metadata.get("compiled.cpu"));
-  const kernel = compiled.kernels[position];
-  for (const [type, wrong] of [["f32", "$1($2) * 1.3 + 0.01;"], ["i32", "$1($2) + 1;"]]) {
+  const { entry, place } = kernelPlaces(metadata)[position];
+  const compiled = JSON.parse(metadata.get(entry));
+  const kernel = compiled.kernels[place];
+  for (const [type, wrong] of [["f32", "$1($2) * 1.3 + 0.01;"], ["i32", "$1($2) + 1;"], ["u32", "$1($2) ^ 16u;"]]) {
     const written = new RegExp(`var<storage, read_write> (b\\d+): array<${type}>`, "g");
     const names = [...kernel.wgsl.matchAll(written)].map(([, name]) => name);
     if (names.length === 0) continue;
     kernel.wgsl = kernel.wgsl.replace(new RegExp(`^( *(?:${names.join("|")})\\[.*\\] = )(.*);$`, "gm"), wrong);
   }
-  metadata.set("compiled.cpu", JSON.stringify(compiled));
+  metadata.set(entry, JSON.stringify(compiled));
   return { name: kernel.name, file: tensorfileDumps(tensors, Object.fromEntries(metadata)) };
 }
 
@@ -122,7 +131,7 @@ globalThis.harness = {
     const manifest = await (await fetch(url)).json();
     const known = manifest.cases.find(({ name }) => name === caseName);
     const program = await bytesAt(`/device/self-test/${known.program.sha256}`);
-    const kernels = JSON.parse(tensorfileLoads(program).metadata.get("compiled.cpu")).kernels;
+    const kernels = kernelPlaces(tensorfileLoads(program).metadata);
     const machine = new Machine();
     const verdicts = [];
     for (let position = 0; position < kernels.length; position += 1) {
@@ -134,6 +143,55 @@ globalThis.harness = {
     }
     machine.close();
     return verdicts;
+  },
+
+  // The deltas, as hex, of two self-tests in a row on one GPU, each of two shards.
+  deltasOfSelfTests: async () => {
+    const manifest = await (await fetch("/device/self-test.json")).json();
+    const known = manifest.cases[0];
+    const machine = new Machine();
+    const blobs = { fetch: async ({ url }) => bytesAt(url) };
+    const deltas = [];
+    const watched = {
+      load: (...file) => machine.load(...file),
+      train: async (task) => {
+        const trained = await machine.train(task);
+        deltas.push(Array.from(trained.delta, (byte) => byte.toString(16).padStart(2, "0")).join(""));
+        return trained;
+      },
+    };
+    const url = "/device/self-test.json";
+    for (let run = 0; run < 2; run += 1) {
+      await selfTest({ machine: watched, blobs, manifest: { cases: [known] }, url });
+    }
+    machine.close();
+    return deltas;
+  },
+
+  // What becomes of a good shard, trained on the GPU where one before had numbers that are none.
+  afterBrokenShard: async () => {
+    const url = "/device/self-test.json";
+    const [known] = (await (await fetch(url)).json()).cases;
+    const [program, params, slice] = await Promise.all(
+      [known.program, known.params, known.slice].map(({ sha256 }) => bytesAt(`/device/self-test/${sha256}`)),
+    );
+    const machine = new Machine();
+    await machine.load(known.program.sha256, program);
+    const trained = (learningRate) =>
+      outcome(async () => {
+        const { losses } = await machine.train({
+          params: tensorfileLoads(params).tensors,
+          slice: tensorfileLoads(slice).tensors,
+          steps: 1,
+          seed: known.seed,
+          learningRate,
+          onStep: () => {},
+        });
+        return losses.length;
+      });
+    const outcomes = [await trained(0.02), await trained(1e39), await trained(0.02)];
+    machine.close();
+    return outcomes;
   },
 
   decoded: (direction, frame) => outcome(() => DECODERS[direction](frameOf(frame))),

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from metal_kernels.compiler.compile import compile_program
+from metal_kernels.compiler.delta import compile_delta
 from metal_kernels.compiler.format import compiled_dumps
 from metal_kernels.frontend.capture import capture_training_step
 from metal_kernels.frontend.optimizers import Sgd
@@ -37,6 +38,13 @@ def long_job() -> Job:
     return _job(hidden=640, batch=128, rows=256)
 
 
+def compiled_for_processors(program: Program) -> bytes:
+    """The program's file with kernels for a browser's GPU on a processor."""
+    kernels = compile_program(program, device="cpu").compiled
+    delta = compile_delta(program.model_spec, device="cpu").compiled
+    return compiled_dumps(program, {"cpu": kernels}, {"cpu": delta})
+
+
 def _job(*, hidden: int, batch: int, rows: int) -> Job:
     generator = torch.Generator().manual_seed(0)
     inputs = torch.randn(rows, FEATURES, generator=generator)
@@ -60,7 +68,7 @@ def _job(*, hidden: int, batch: int, rows: int) -> Job:
     state = initial_state(module, program)
     return Job(
         program=program,
-        program_file=compiled_dumps(program, {"cpu": compile_program(program, device="cpu").compiled}),
+        program_file=compiled_for_processors(program),
         params=tensorfile_dumps({name: state[name] for name in program.model_spec}),
         slice=tensorfile_dumps({"inputs": inputs, "targets": targets}),
         batch=batch,

@@ -11,16 +11,13 @@ from tests.worker_protocol.real_site import main  # first, as it sets Django up
 
 # isort: split
 from blobs.services import blob_put
-from metal_kernels.compiler.compile import compile_program
-from metal_kernels.compiler.format import compiled_dumps
 from scheduler.domain.spec import RunSpec
+from tests.phone.worker.jobs import compiled_for_processors
 from tests.scheduler.training import digits_run, trainee
 
 
 def compiled_digits_run(**arguments: Any) -> RunSpec:
-    program = trainee().training
-    file = compiled_dumps(program, {"cpu": compile_program(program, device="cpu").compiled})
-    stored = blob_put(data=file, holder="job:digits")
+    stored = blob_put(data=compiled_for_processors(trainee().training), holder="job:digits")
     return replace(digits_run(**arguments), program_sha256=stored.sha256)
 
 

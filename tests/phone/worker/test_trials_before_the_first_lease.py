@@ -30,6 +30,18 @@ def test_right_kernels_pass_the_self_test(worker: Night) -> None:
     assert (told["ok"], told["failed"], told["cases"]) == (True, [], [])
 
 
+def test_a_self_test_sees_nothing_of_what_ran_before(page: Harness) -> None:
+    first, with_rounding_of_first, anew, _ = page.call("deltasOfSelfTests")
+    assert anew == first
+    assert with_rounding_of_first != first  # as error feedback adds to it what the first delta lost
+
+
+def test_a_shard_whose_numbers_break_spoils_no_later_one(page: Harness) -> None:
+    before, broken, after = page.call("afterBrokenShard")
+    assert broken["error"]["code"] == "delta_not_finite"
+    assert before == after == {"value": 1}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # some fifty trainings
 @pytest.mark.parametrize("case", ["dense", "convolution", "attention"])

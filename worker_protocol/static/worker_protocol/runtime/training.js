@@ -46,19 +46,19 @@ export class ShardTrainer {
     const { params, steps } = task;
     if (this.#compiled.delta === null) {
       const { params: trained, ...rest } = await this.train(task);
+      checkLosses(rest.losses);
       return { delta: deltaEncode(params, trained), ...rest };
     }
     this.#encoder ??= await DeltaEncoder.create(this.#gpu, this.#compiled.delta, this.#statePlaces());
-    const own = this.#compiled.delta.buffers.filter(({ key }) => !key.startsWith("new/"));
-    const trainedUs = await this.#steps(task, [...this.#compiled.buffers, ...own]);
+    const trainedUs = await this.#steps(task, shardBuffers(this.#compiled));
     const { params: trained, losses } = await this.#results(params, steps, ({ dtype }) => dtype !== "float32");
-    if (!losses.every(Number.isFinite)) throw new DeltaNotFinite("The loss is NaN or infinite.", "loss");
+    checkLosses(losses);
     const [spec, exact] = [new Map(), new Map()];
     for (const [name, { dtype, shape, data }] of params) {
       spec.set(name, { shape, elements: data.length });
       if (dtype !== "float32") exact.set(name, exactDifference(data, trained.get(name).data));
     }
-    const { delta, gpuUs } = await this.#encoder.encode(this.#executor, { spec, exact });
+    const { delta, gpuUs } = await this.#encoded({ spec, exact });
     return { delta, losses, gpuUs: trainedUs + gpuUs };
   }
 
@@ -84,6 +84,17 @@ export class ShardTrainer {
     });
     const records = Array.from({ length: steps }, (_, index) => ({ lr: learningRate, step: index + 1, seed }));
     return this.#executor.run(records, { signal, onStep });
+  }
+
+  // What an encoder has left over from a broken delta is broken too, and would spoil every later one.
+  async #encoded(tensors) {
+    try {
+      return await this.#encoder.encode(this.#executor, tensors);
+    } catch (error) {
+      this.#encoder.destroy();
+      this.#encoder = null;
+      throw error;
+    }
   }
 
   #statePlaces() {
@@ -148,6 +159,20 @@ export class ShardTrainer {
       else trained.set(key, tensor(stored, this.#stateValues.get(key)));
     });
     return { params: trained, losses };
+  }
+}
+
+// All buffers that a shard takes: the trained tensors, which the delta's kernels work on too, count once.
+export function shardBuffers({ buffers, delta }) {
+  const own = delta === null ? [] : delta.buffers.filter(({ key }) => !key.startsWith("new/"));
+  return [...buffers, ...own];
+}
+
+function checkLosses(losses) {
+  const broken = losses.findIndex((loss) => !Number.isFinite(loss));
+  if (broken >= 0) {
+    const when = `after step ${broken + 1}`;
+    throw new DeltaNotFinite(`The loss is not finite ${when}; the learning rate may be too high.`, "loss");
   }
 }
 

@@ -2,10 +2,9 @@
 // that grows with each loss in a row.
 
 import { checkFits, compiledLoads } from "../runtime/compiled.js";
-import { deltaEncode } from "../runtime/delta.js";
 import { DeviceLost, RuntimeUnavailable } from "../runtime/errors.js";
 import { openGpu } from "../runtime/gpu.js";
-import { ShardTrainer } from "../runtime/training.js";
+import { ShardTrainer, shardBuffers } from "../runtime/training.js";
 import { steadyMs } from "./waiting.js";
 
 const SOFTWARE = /swiftshader|llvmpipe|lavapipe|software|basic render|warp/i;
@@ -13,13 +12,6 @@ const MOBILE = /android|iphone|ipad|mobile/i;
 const MOBILE_VENDORS = /qualcomm|^arm$|img-tec|imagination|samsung/i;
 const REST_BASE_MS = 5_000;
 const REST_CAP_MS = 5 * 60_000;
-
-// One shard: `task` is {params, slice, steps, seed, learningRate, signal, onStep}, tensors as in a safetensors file.
-// Resolves to {delta, losses, gpuUs}: the encoded delta, each step's loss, microseconds of GPU time.
-export async function shardTrain(trainer, task) {
-  const { params, losses, gpuUs } = await trainer.train(task);
-  return { delta: deltaEncode(task.params, params), losses, gpuUs };
-}
 
 // Which of a program's compiled variants suits an adapter: `cpu`, `phone` or `desktop`. `info` may lack any field.
 export function variantFor(info, userAgent) {
@@ -70,11 +62,12 @@ export class Machine {
     return this.#limits;
   }
 
-  // The program's variant for this GPU, checked. Leases in a row usually share their program, so it is kept ready.
-  async load(sha256, bytes) {
+  // The program's variant for this GPU, checked. Leases in a row usually share their program, so it is kept ready, with
+  // what rounding has lost of its deltas; `anew` forgets that.
+  async load(sha256, bytes, { anew = false } = {}) {
     await this.#training;
     await this.#opened();
-    if (this.#loaded?.sha256 !== sha256) {
+    if (this.#loaded?.sha256 !== sha256 || anew) {
       this.#unload();
       this.#loaded = { sha256, compiled: await compiledLoads(bytes, this.variant), trainer: null };
     }
@@ -83,10 +76,13 @@ export class Machine {
 
   // Throws DeviceLimitExceeded, with the figures, if a shard of so many rows and steps has no room here.
   checkFits({ rows, steps }) {
-    checkFits(this.#loaded.compiled, this.#limits, { rows, steps });
+    const { compiled } = this.#loaded;
+    checkFits({ ...compiled, buffers: shardBuffers(compiled) }, this.#limits, { rows, steps });
   }
 
-  // Train a shard of the program that was loaded last, after what was stopped before has let go of it.
+  // Train a shard of the program that was loaded last, after what was stopped before has let go of it. `task` is {params,
+  // slice, steps, seed, learningRate, signal, onStep}, tensors as in a safetensors file. Resolves to {delta, losses,
+  // gpuUs}: the encoded delta, each step's loss, microseconds of GPU time.
   async train(task) {
     await this.#training;
     const trained = this.#train(task);
@@ -105,7 +101,7 @@ export class Machine {
     try {
       const gpu = await this.#opened();
       this.#loaded.trainer ??= await ShardTrainer.create(gpu, this.#loaded.compiled);
-      const trained = await shardTrain(this.#loaded.trainer, task);
+      const trained = await this.#loaded.trainer.trainDelta(task);
       this.#lossesInARow = 0;
       return trained;
     } catch (error) {
