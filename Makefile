@@ -6,7 +6,7 @@ PACKAGES := common accounts blobs billing scheduler worker_protocol metal_kernel
 SUITE ?= all
 T ?=
 
-.PHONY: help setup demo serve test style format types bench clean
+.PHONY: help setup demo serve test prove style format types bench clean
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
 
@@ -30,11 +30,15 @@ serve: setup  ## run the site with an in-process fleet manager on http://127.0.0
 test: setup  ## run every test, those that start whole sites by themselves at the end (T="-k words" to choose)
 	@sh tests/install_programs.sh
 ifeq ($(T),)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not end_to_end"
-	$(BIN)/python -m pytest -n auto --dist loadfile -m end_to_end
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not end_to_end and not exhaustive"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "end_to_end and not exhaustive"
 else
 	$(BIN)/python -m pytest $(T)
 endif
+
+prove: setup  ## run the long proofs too, which `make test` leaves out (half an hour and more)
+	@sh tests/install_programs.sh
+	$(BIN)/python -m pytest -n auto -m exhaustive
 
 style: setup  ## lint, formatting and the direction of imports
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -15,14 +16,16 @@ from torch import Tensor, nn
 from marketplace.errors import JobInvalid
 from marketplace.jobs.quote import StepCost
 from marketplace.jobs.tracing import one_trace_at_a_time
+from metal_kernels.compiler.compiled import CompiledProgram
 from metal_kernels.compiler.format import compiled_dumps
 from metal_kernels.compiler.variants import compile_deltas, compile_variants
 from metal_kernels.errors import CaptureError, CompileError, ProgramTooLarge, UncompiledOp, UnsupportedOp
 from metal_kernels.frontend.capture import capture_forward, capture_training_step
 from metal_kernels.frontend.losses import LossSpec
 from metal_kernels.frontend.optimizers import OptimizerSpec
+from metal_kernels.passes.tiles import DeviceClass
 from metal_kernels.program.cost import program_cost
-from metal_kernels.program.format import program_dumps
+from metal_kernels.program.format import program_dumps, program_loads
 from metal_kernels.program.graph import Program
 from metal_kernels.program.memory import program_memory
 
@@ -94,12 +97,12 @@ def programs_capture(
                 example_target=targets.batch(batch_size),
             )
             forward = _forward(module, inputs, rows=min(validation_rows, EVALUATION_BATCH))
-        variants, deltas = compile_variants(step), compile_deltas(step)
+        kernels = _kernels(program_dumps(step))
     slice_bytes = shard.rows * (inputs.size_bytes + targets.size_bytes)
     # Devices run the kernels or, on a processor, the reference; each must have room.
     memory_bytes = max(
         program_memory(step).peak_bytes + slice_bytes,
-        *(compiled.peak_bytes(rows=shard.rows, steps=shard.steps) for compiled in variants.values()),
+        *(compiled.peak_bytes(rows=shard.rows, steps=shard.steps) for compiled in kernels.steps.values()),
     )
     if memory_bytes > MAX_MEMORY_BYTES:
         raise JobInvalid(
@@ -109,15 +112,30 @@ def programs_capture(
         )
     cost = program_cost(step)
     return JobPrograms(
-        training_step=compiled_dumps(step, variants, deltas),
+        training_step=compiled_dumps(step, kernels.steps, kernels.deltas),
         forward=program_dumps(forward),
         cost=StepCost(flops=cost.flops, moved_bytes=cost.bytes, dispatches=cost.dispatches),
         memory_bytes=memory_bytes,
         largest_buffer_bytes=max(
             compiled.largest_buffer_bytes(rows=shard.rows, steps=shard.steps)
-            for compiled in variants.values()
+            for compiled in kernels.steps.values()
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """Of a training step and of its delta, by class of device."""
+
+    steps: dict[DeviceClass, CompiledProgram]
+    deltas: dict[DeviceClass, CompiledProgram]
+
+
+@lru_cache(maxsize=8)
+def _kernels(training_step: bytes) -> _Kernels:
+    """Compiled from a program's file. Who asks for another quote often changes nothing that kernels depend on."""
+    step = program_loads(training_step)
+    return _Kernels(compile_variants(step), compile_deltas(step))
 
 
 @contextmanager

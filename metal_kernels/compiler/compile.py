@@ -1,6 +1,8 @@
 """From a program to kernels: the stages in order."""
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -53,11 +55,28 @@ def compile_program(
 
     `tile` replaces the table's choice, to measure one.
     """
-    loops = inline(split(lower(program), _SPLITS[device]))
-    plan = schedule(loops, group(loops), device, tile)
-    return assemble(
-        loops, plan, _roles(program, loops), device=device, kind=program.kind, batch=_batch(program)
-    )
+    with _collector_paused():
+        loops = inline(split(lower(program), _SPLITS[device]))
+        plan = schedule(loops, group(loops), device, tile)
+        return assemble(
+            loops, plan, _roles(program, loops), device=device, kind=program.kind, batch=_batch(program)
+        )
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A quarter of a compilation went into looking for cycles among expressions, which have none.
+
+    Of compilations that overlap, the one that paused the collector starts it again.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def assemble(

@@ -9,8 +9,9 @@ flat index, or `shared`, an element of workgroup memory. `load4` gives four neig
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from threading import Lock
 from typing import Any, Final, TypeAlias
@@ -49,7 +50,7 @@ class Expr:
     every process.
     """
 
-    __slots__ = ("__weakref__", "_digest", "args", "dtype", "high", "low", "op", "value")
+    __slots__ = ("__weakref__", "_below", "_digest", "args", "dtype", "high", "low", "op", "value")
 
     def __init__(
         self, op: str, dtype: Scalar, args: tuple["Expr", ...], value: Any, bounds: tuple[int, int]
@@ -60,6 +61,15 @@ class Expr:
         self.value = value
         self.low, self.high = bounds
         self._digest: bytes | None = None
+        self._below: tuple[Expr, ...] | None = None
+
+    @property
+    def below(self) -> tuple["Expr", ...]:
+        """Every node that it is made of, once, operands before their users. Passes ask for the same roots over and
+        over, so it is kept; without the node itself, which would keep itself alive."""
+        if self._below is None:
+            self._below = tuple(_walk(self))
+        return self._below
 
     @property
     def digest(self) -> bytes:
@@ -144,6 +154,7 @@ class Expr:
 
 
 _interned: Final[WeakValueDictionary[tuple[Any, ...], Expr]] = WeakValueDictionary()
+"""Nodes that nothing uses any more are forgotten: servers compile for months."""
 _interning: Final = Lock()
 _ANY: Final = (INT_LOW, INT_HIGH)
 
@@ -153,7 +164,7 @@ def intern(
 ) -> Expr:
     """The one object for this node. `apply` and the constructors below are the usual way here."""
     # 1, 1.0 and True are equal keys, and so are 0.0 and -0.0: the text tells them apart.
-    key = (op, dtype, tuple(map(id, args)), repr(value) if op == "const" else value, bounds)
+    key = (op, dtype, args, repr(value) if op == "const" else value, bounds)
     found = _interned.get(key)
     if found is None:
         with _interning:  # programs may be compiled in several threads
@@ -165,12 +176,19 @@ def intern(
 
 def const(value: Number, dtype: Scalar) -> Expr:
     """A constant; infinities become the largest finite number."""
+    if dtype == "i32":
+        return _integer(int(value))
     if dtype == "f32":
         rounded = float(np.float32(min(max(value, -FLOAT_MAX), FLOAT_MAX)))
         return intern("const", dtype, value=rounded)
     if dtype == "bool":
         return intern("const", dtype, value=bool(value), bounds=(int(bool(value)),) * 2)
     return intern("const", dtype, value=int(value), bounds=(int(value),) * 2)
+
+
+@lru_cache(maxsize=2**14)
+def _integer(value: int) -> Expr:
+    return intern("const", "i32", value=value, bounds=(value, value))
 
 
 def index_var(name: str, extent: int) -> Expr:
@@ -201,6 +219,11 @@ def lane4(vector: Expr, lane: int) -> Expr:
 
 def apply(op: str, *args: Expr) -> Expr:
     """An operation of `SCALAR_OPS` on its operands, in canonical form."""
+    return _applied(op, args)
+
+
+@lru_cache(maxsize=2**16)
+def _applied(op: str, args: tuple[Expr, ...]) -> Expr:
     from metal_kernels.ir.index import canonical
 
     dtype = SCALAR_OPS[op].result(tuple(arg.dtype for arg in args))
@@ -249,11 +272,22 @@ def unflatten(flat: Expr, shape: tuple[int, ...]) -> tuple[Expr, ...]:
     return tuple(indices)
 
 
-def nodes(*roots: Expr) -> Iterator[Expr]:
+def nodes(*roots: Expr) -> Collection[Expr]:
     """Every node once, operands before their users."""
+    if len(roots) == 1:
+        return (*roots[0].below, roots[0])
+    found: dict[Expr, None] = {}
+    for root in roots:
+        if root not in found:
+            found.update(dict.fromkeys(root.below))
+            found[root] = None
+    return found
+
+
+def _walk(root: Expr) -> Iterator[Expr]:
+    """Every node but the root once, operands before their users."""
     seen: set[Expr] = set()
-    # Half of a compilation's time is spent here: leaves, the most of all nodes, take no second turn on the stack.
-    stack: list[Expr | tuple[Expr]] = list(reversed(roots))
+    stack: list[Expr | tuple[Expr]] = list(reversed(root.args))
     while stack:
         node = stack.pop()
         if isinstance(node, tuple):  # its operands are done
@@ -276,13 +310,30 @@ def rebuild(node: Expr, args: tuple[Expr, ...]) -> Expr:
     return intern(node.op, node.dtype, args, node.value, (node.low, node.high))
 
 
+class Substitution:
+    """Puts expressions in place of nodes, in one expression after another: what they share is rewritten once.
+
+    Replacements are not looked into again. One may be added as long as its node was in no expression before.
+    """
+
+    def __init__(self, replacements: Mapping[Expr, Expr] | None = None) -> None:
+        self._done: dict[Expr, Expr] = dict(replacements or {})
+
+    def add(self, node: Expr, replacement: Expr) -> None:
+        self._done[node] = replacement
+
+    def of(self, root: Expr) -> Expr:
+        done = self._done
+        if root not in done:
+            for node in nodes(root):
+                if node not in done:
+                    done[node] = rebuild(node, tuple([done[arg] for arg in node.args])) if node.args else node
+        return done[root]
+
+
 def substitute(root: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
-    """`root` with some of its nodes replaced. Replacements are not looked into again."""
-    done: dict[Expr, Expr] = dict(replacements)
-    for node in nodes(root):
-        if node not in done:
-            done[node] = rebuild(node, tuple(done[arg] for arg in node.args)) if node.args else node
-    return done[root]
+    """`root` with some of its nodes replaced."""
+    return Substitution(replacements).of(root)
 
 
 def reads(*roots: Expr) -> list[Expr]:

@@ -16,7 +16,6 @@ from metal_kernels.ir.scalars import Scalar
 Terms: TypeAlias = dict[Expr, int]
 
 
-@lru_cache(maxsize=2**16)
 def canonical(op: str, dtype: Scalar, args: tuple[Expr, ...]) -> Expr:
     """The canonical form of an operation whose operands are canonical and not all constant."""
     rules = _INTEGER_RULES if args[-1].dtype == "i32" else _OTHER_RULES
@@ -25,6 +24,7 @@ def canonical(op: str, dtype: Scalar, args: tuple[Expr, ...]) -> Expr:
     return found if found is not None else _node(op, dtype, args)
 
 
+@lru_cache(maxsize=2**16)
 def _node(op: str, dtype: Scalar, args: tuple[Expr, ...]) -> Expr:
     bounds = _BOUNDS[op](*args) if dtype == "i32" and op in _BOUNDS else (INT_LOW, INT_HIGH)
     clipped = (max(bounds[0], INT_LOW), min(bounds[1], INT_HIGH))
@@ -57,7 +57,9 @@ def _merged(terms: Terms, more: Terms, factor: int) -> Terms:
 def _sum(terms: Terms, offset: int) -> Expr:
     """Terms as one expression: quotient and remainder of one value joined, the largest factor first."""
     terms, offset = _joined(terms, offset)
-    ordered = sorted(terms.items(), key=lambda item: (-abs(item[1]), item[0].digest))
+    ordered = list(terms.items())
+    if len(ordered) > 1:
+        ordered.sort(key=lambda item: (-abs(item[1]), item[0].digest))
     parts = [
         term if factor == 1 else _node("mul", "i32", (term, const(factor, "i32"))) for term, factor in ordered
     ]

@@ -24,11 +24,11 @@ _INFIX: Final = {
 
 
 def expr_text(expr: Expr) -> str:
-    args = [expr_text(arg) for arg in expr.args]
-    if expr.op == "const":
-        return repr(expr.value)
     if expr.op in ("var", "uniform"):
         return str(expr.value)
+    if expr.op == "const":
+        return repr(expr.value)
+    args = [expr_text(arg) for arg in expr.args]
     if expr.op in _INFIX:
         return f"({args[0]} {_INFIX[expr.op]} {args[1]})"
     if expr.op == "lane4":
@@ -50,9 +50,9 @@ def _lines(body: tuple[Statement, ...], indent: str) -> Iterator[str]:
         match statement:
             case Let(variable, value) | Assign(variable, value) | Declare(variable, value):
                 word = {Let: "let ", Declare: "var "}.get(type(statement), "")
-                yield f"{indent}{word}{variable} = {value}"
+                yield f"{indent}{word}{variable.value} = {expr_text(value)}"
             case Store(target, index, value) | SharedStore(target, index, value):
-                yield f"{indent}{target}[{index}] = {value}"
+                yield f"{indent}{target}[{expr_text(index)}] = {expr_text(value)}"
             case For(variable, start, stop, step, inner):
                 yield f"{indent}for {variable} in {start}..{stop} by {step}"
                 yield from _lines(inner, indent + "  ")

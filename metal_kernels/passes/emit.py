@@ -66,11 +66,12 @@ class Emitter:
 
     def values(self, roots: Sequence[Expr]) -> list[Expr]:
         """The expressions in terms of locals, which are written down first."""
-        uses: Counter[Expr] = Counter(arg for node in nodes(*roots) for arg in node.args)
+        found = nodes(*roots)
+        uses = Counter([arg for node in found for arg in node.args])
         uses.update(roots)
         done: dict[Expr, Expr] = {}
         depths: dict[Expr, int] = {}
-        for node in nodes(*roots):
+        for node in found:
             done[node], depths[node] = self._value(node, done, depths, uses[node] > 1)
         return [done[root] for root in roots]
 
@@ -128,12 +129,13 @@ class Emitter:
         self, node: Expr, done: dict[Expr, Expr], depths: dict[Expr, int], is_shared: bool
     ) -> tuple[Expr, int]:
         """What stands for the node, and the depth of the block from which on it is known."""
-        if node in self._names:
-            return self._names[node], self._depth_of(self._names[node])
+        known = self._names.get(node)
+        if known is not None:
+            return known, self._depth_of(known)
         if node.op in LEAVES:
             return node, self._depth_of(node)
-        new = rebuild(node, tuple(done[arg] for arg in node.args))
-        depth = max((depths[arg] for arg in node.args), default=0)
+        new = rebuild(node, tuple([done[arg] for arg in node.args]))
+        depth = max([depths[arg] for arg in node.args], default=0)
         is_load = node.op in ("load", "load4")
         is_costly = node.op in SCALAR_OPS and SCALAR_OPS[node.op].cost >= COSTLY
         moves = depth < len(self._blocks) - 1

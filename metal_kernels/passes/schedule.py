@@ -13,6 +13,7 @@ from metal_kernels.ir.spec import MAX_STORAGE_BUFFERS, kernel_check
 from metal_kernels.passes.bind import Binder, KernelDraft
 from metal_kernels.passes.contraction import contraction_kernel
 from metal_kernels.passes.group import Group, domain_of, group, stored_members
+from metal_kernels.passes.pattern import Pattern, pattern_of
 from metal_kernels.passes.rows import rows_kernel
 from metal_kernels.passes.tiles import DeviceClass, ProductShape, Tile, tile_for
 from metal_kernels.passes.vectorise import expressions, vectorise
@@ -43,12 +44,17 @@ def schedule(
     stored = stored_members(program, groups)
     order, in_place = _order(program, groups, stored)
     kernels: dict[str, Kernel] = {}
+    made: dict[Pattern, tuple[Kernel, tuple[int, ...]]] = {}
     dispatches = []
     for index in order:
-        binder = Binder(groups[index], in_place)
-        kernel = _kernel(groups[index], stored[index], binder, device, tile)
-        kernel = kernels.setdefault(kernel.name, kernel)
-        dispatches.append(Dispatch(kernel, tuple(binder.tensors)))
+        pattern, tensors = pattern_of(groups[index], stored[index], in_place)
+        if pattern not in made:
+            binder = Binder(groups[index], in_place)
+            kernel = _kernel(groups[index], stored[index], binder, device, tile)
+            kernel = kernels.setdefault(kernel.name, kernel)
+            made[pattern] = kernel, tuple(tensors.index(tensor) for tensor in binder.tensors)
+        kernel, bound = made[pattern]
+        dispatches.append(Dispatch(kernel, tuple(tensors[position] for position in bound)))
     return Schedule(dispatches, in_place)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from metal_kernels.ir.expr import LEAVES, Expr, lane4, local_var, memory, nodes, rebuild, substitute
+from metal_kernels.ir.expr import LEAVES, Expr, Substitution, lane4, local_var, memory, nodes, rebuild
 from metal_kernels.ir.kernel import Assign, Declare, For, If, Kernel, Let, SharedStore, Statement, Store
 from metal_kernels.ir.scalars import SCALAR_OPS
 
@@ -25,7 +25,7 @@ def vectorise(kernel: Kernel) -> Kernel:
     }
     meanings = _meanings(kernel.body)
     loads = {node for root in expressions(kernel.body) for node in nodes(root) if node.op == "load"}
-    whole = {load.args[0]: substitute(load.args[0], meanings) for load in loads if load.value in names}
+    whole = {load.args[0]: meanings.of(load.args[0]) for load in loads if load.value in names}
     for name in sorted(names):
         if not _pays([whole[load.args[0]] for load in loads if load.value == name]):
             names.discard(name)
@@ -35,20 +35,20 @@ def vectorise(kernel: Kernel) -> Kernel:
     return replace(kernel, buffers=buffers, body=_Rewriter(names, whole).body(kernel.body, {}))
 
 
-def _meanings(body: tuple[Statement, ...]) -> dict[Expr, Expr]:
+def _meanings(body: tuple[Statement, ...]) -> Substitution:
     """The integer locals that arithmetic alone gives, each in terms of lanes, workgroups and loop variables.
 
     What memory or an assigned variable has a part in may change between two uses and stands for itself.
     """
     written = list(statements(body))
     assigned = {one.variable for one in written if isinstance(one, Declare)}
-    meanings: dict[Expr, Expr] = {}
+    meanings = Substitution()
     for one in written:
         if not isinstance(one, Let) or one.variable.dtype != "i32":
             continue
-        meaning = substitute(one.value, meanings)
+        meaning = meanings.of(one.value)
         if all(node.op in ARITHMETIC and node not in assigned for node in nodes(meaning)):
-            meanings[one.variable] = meaning
+            meanings.add(one.variable, meaning)
     return meanings
 
 
@@ -57,6 +57,10 @@ def _pays(indices: list[Expr]) -> bool:
     if not indices or not all((index % WIDTH).is_const for index in indices):
         return False
     return len({index // WIDTH for index in indices}) < len(indices)
+
+
+def _has_loads(root: Expr) -> bool:
+    return root.op == "load" or any(node.op == "load" for node in root.below)
 
 
 def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
@@ -113,9 +117,11 @@ class _Rewriter:
         return tuple(written)
 
     def _expr(self, root: Expr, known: dict[Expr, Expr], written: list[Statement]) -> Expr:
+        if not _has_loads(root):
+            return root
         done: dict[Expr, Expr] = {}
         for node in nodes(root):
-            new = rebuild(node, tuple(done[arg] for arg in node.args))
+            new = rebuild(node, tuple([done[arg] for arg in node.args])) if node.args else node
             if new.op == "load" and new.value in self._names:
                 index = self._whole[node.args[0]]
                 vector = memory("load4", new.dtype, new.value, index // WIDTH)

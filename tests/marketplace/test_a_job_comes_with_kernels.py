@@ -8,6 +8,7 @@ from blobs.models import BlobHold
 from blobs.selectors import blob_bytes
 from marketplace.catalogue.specs import Cnn, Mlp
 from marketplace.errors import JobInvalid
+from marketplace.jobs import programs
 from marketplace.jobs.plan import job_plan
 from marketplace.models import Dataset, Job
 from metal_kernels.compiler import format as compiled_format
@@ -80,7 +81,20 @@ def test_an_operation_without_kernels_is_refused_with_its_line_and_what_to_use_i
 
 
 def test_a_step_of_more_dispatches_than_a_device_accepts_is_refused(monkeypatch):
+    programs._kernels.cache_clear()
     monkeypatch.setattr(compiled_format, "MAX_DISPATCHES", 1)
     refused = refusal()
     assert refused.field == "batch_size"
     assert "too large for a device" in refused.message
+
+
+def test_another_quote_for_the_same_step_compiles_nothing(monkeypatch):
+    owner = buyer()
+    dataset = dataset_of_clusters(owner)
+    first = quoted_job(owner, dataset)
+
+    def never(_program):
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(programs, "compile_variants", never)
+    assert quoted_job(owner, dataset, name="again").program_sha256 == first.program_sha256

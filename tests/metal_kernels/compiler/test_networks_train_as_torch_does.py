@@ -74,17 +74,28 @@ CASES = {
         ResNet18, lambda: torch.randn(6, 3, 32, 32), lambda: torch.randint(10, (6,)), "cross_entropy", *SGD, batch=2
     ),
 }  # fmt: skip
-SLOW = {"resnet"}
+# Those whose kernels take a software adapter, or a C++ compiler, minutes to make ready.
+LONG = {
+    ("resnet", "wgpu"), ("resnet", "msl"), ("gru", "wgpu"), ("gru", "msl"), ("lstm", "msl"), ("catalogue gpt", "msl"),
+    ("padded attention", "wgpu"), ("padded attention", "msl"),
+}  # fmt: skip
+DEVICES: dict[str, DeviceClass] = {"wgpu": "cpu", "msl": "phone"}
 
 # A bound on hanging, not on slowness: making a hundred pipelines in software takes long on a busy machine.
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.parametrize(("backend", "device"), [("wgpu", "cpu"), ("msl", "phone")])
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in CASES]
+    ("name", "backend"),
+    [
+        pytest.param(name, backend, marks=[pytest.mark.exhaustive] * ((name, backend) in LONG))
+        for name in CASES
+        for backend in DEVICES
+    ],
 )
-def test_a_network_trains_as_torch_trains_it(name: str, backend: str, device: DeviceClass) -> None:
+def test_a_network_trains_as_torch_trains_it(name: str, backend: str) -> None:
+    device = DEVICES[backend]
     trained = train_eagerly(CASES[name], steps=STEPS)
     compilation = compile_program(trained.program, device=device)
     run = CompiledRuntime(trained.program, compilation.compiled, BACKENDS[backend](compilation)).train(
