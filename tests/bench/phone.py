@@ -7,6 +7,7 @@ as suite `browser` measures it.
 
 import gzip
 import json
+import logging
 import tempfile
 import time
 import uuid
@@ -20,6 +21,9 @@ import httpx
 import psutil
 import torch
 
+from tests.worker_protocol.test_real_devices_at_a_real_site import World  # first, as it sets Django up
+
+# isort: split
 from metal_kernels.frontend.capture import capture_training_step
 from metal_kernels.runtimes.reference import initial_state
 from metal_kernels.tensorfile import tensorfile_dumps, tensorfile_loads
@@ -32,7 +36,6 @@ from tests.phone.worker.jobs import Job, compiled_for_processors
 from tests.phone.worker.standins import Site, stand_in
 from tests.static_site import static_site
 from tests.worker_protocol.sites import BlobSite, blob_site
-from tests.worker_protocol.test_real_devices_at_a_real_site import World
 from worker_protocol.wire import messages as msg
 
 CONTESTS: Final = (Contest("MLP", 60, {}), Contest("CNN", 12, {}))
@@ -61,6 +64,7 @@ FIRST_PAINT = """performance.getEntriesByName("first-contentful-paint")[0]?.star
 
 
 def run() -> list[Row]:
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     with tempfile.TemporaryDirectory(prefix="nightshift-phone-", ignore_cleanup_errors=True) as folder:
         return [*_app_rows(Path(folder)), *_worker_rows(Path(folder))]
 

@@ -62,10 +62,14 @@ class Harness:
         self.chromium = chromium
         self._name = name
 
+    @property
+    def is_open(self) -> bool:
+        return bool(self.chromium.evaluate(f"'{self._name}' in globalThis"))
+
     def visit(self, address: str) -> None:
         self.chromium.navigate(f"{address}/phone/{self._name}.html")
         deadline = time.monotonic() + PATIENCE_S
-        while not self.chromium.evaluate(f"'{self._name}' in globalThis"):
+        while not self.is_open:
             assert time.monotonic() < deadline, address
             time.sleep(0.05)
 
@@ -74,11 +78,12 @@ class Harness:
         return self.chromium.evaluate(f"{self._name}.{function}({listed})", timeout_s=600)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def page(chromium: Chromium, address: str) -> Harness:
-    """The page with the worker's modules."""
+    """The page with the worker's modules; loaded anew only if a test before has left it."""
     harness = Harness(chromium, "harness")
-    harness.visit(address)
+    if not harness.is_open:
+        harness.visit(address)
     return harness
 
 
