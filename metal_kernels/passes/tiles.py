@@ -109,7 +109,7 @@ _FEWEST_VECTORS: Final = 16
 """With less work than this, some cores have none."""
 _FEWEST_GROUPS: Final = 8
 _MOST_RESULTS: Final = 128
-_MOST_PRODUCTS: Final = 1024
+_MOST_PRODUCTS: Final = 512
 """Products that one turn of the loop spells out."""
 _LANES: Final = 32
 _POWERS: Final = (1, 2, 4, 8, 16, 32)
