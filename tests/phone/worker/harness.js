@@ -57,7 +57,7 @@ function withWrongKernel(file, position) {
   const compiled = JSON.parse(metadata.get(entry));
   const kernel = compiled.kernels[place];
   for (const [type, wrong] of [["f32", "$1($2) * 1.3 + 0.01;"], ["i32", "$1($2) + 1;"], ["u32", "$1($2) ^ 16u;"]]) {
-    const written = new RegExp(`var<storage, read_write> (b\\d+): array<${type}>`, "g");
+    const written = new RegExp(`var<storage, read_write> (b\\d+): array<${type}\\b`, "g");
     const names = [...kernel.wgsl.matchAll(written)].map(([, name]) => name);
     if (names.length === 0) continue;
     kernel.wgsl = kernel.wgsl.replace(new RegExp(`^( *(?:${names.join("|")})\\[.*\\] = )(.*);$`, "gm"), wrong);
