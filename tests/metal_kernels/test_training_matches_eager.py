@@ -66,6 +66,7 @@ def assert_trains_as_eager(
     *,
     loss: LossSpec = "cross_entropy",
     loss_function: LossFunction = cross_entropy,
+    may_stay: frozenset[str] = frozenset(),
 ) -> None:
     program = capture_training_step(
         module,
@@ -83,8 +84,8 @@ def assert_trains_as_eager(
     assert trained.keys() == program.model_spec.keys()
     for key, tensor in trained.items():
         torch.testing.assert_close(run.state[key], tensor.detach(), rtol=0, atol=1e-5, msg=key)
-    moved = [key for key, tensor in trained.items() if not torch.equal(start[key], tensor)]
-    assert len(moved) == len(trained)
+    moved = {key for key, tensor in trained.items() if not torch.equal(start[key], tensor)}
+    assert trained.keys() - moved <= may_stay
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,9 @@ def test_an_mlp_trained_by_adamw_matches_eager():
 def test_a_cnn_with_batch_norm_matches_eager_with_its_running_statistics():
     module = Cnn()
     optimizer = torch.optim.SGD(module.parameters(), momentum=0.9)
-    assert_trains_as_eager(module, Sgd(momentum=0.9), optimizer, image_batches())
+    # Batch norm takes a bias before it away again: its gradient is rounding and nothing else.
+    spec, may_stay = Sgd(momentum=0.9), frozenset({"first.bias"})
+    assert_trains_as_eager(module, spec, optimizer, image_batches(), may_stay=may_stay)
     assert module.first_norm.num_batches_tracked == STEPS
 
 

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -47,7 +47,8 @@ def changes(told: list[dict[str, Any]]) -> list[str]:
     return [state for before, state in zip([None, *states], states, strict=False) if state != before]
 
 
-@hypothesis_settings(max_examples=40)
+# The page keeps nothing between examples.
+@hypothesis_settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(noise=st.lists(st.floats(0.86, 1.14), min_size=20, max_size=400))
 def test_noise_of_a_seventh_changes_nothing(page: Harness, noise: list[float]) -> None:
     work = Work()
@@ -56,7 +57,8 @@ def test_noise_of_a_seventh_changes_nothing(page: Harness, noise: list[float]) -
     assert changes(work.seen_by(page)) == ["nominal"]
 
 
-@hypothesis_settings(max_examples=30)
+# The page keeps nothing between examples.
+@hypothesis_settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     warm_up=st.lists(st.floats(0.05, 1.0), max_size=6),
     hiccups=st.sets(st.integers(0, 5), max_size=6),
@@ -108,7 +110,8 @@ def test_a_new_program_starts_as_hot_as_the_last_one_ended(page: Harness) -> Non
     assert told[-1]["speed"] == pytest.approx(0.5, abs=0.1)
 
 
-@hypothesis_settings(max_examples=40)
+# The page keeps nothing between examples.
+@hypothesis_settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(speeds=st.lists(st.tuples(st.floats(0.01, 1.5), st.integers(1, 120)), min_size=1, max_size=12))
 def test_no_state_lasts_less_than_a_third_of_a_minute_of_work(
     page: Harness, speeds: list[tuple[float, int]]

@@ -6,7 +6,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -96,7 +96,8 @@ policies = st.builds(
 )
 
 
-@hypothesis_settings(max_examples=60)
+# The page keeps nothing between examples.
+@hypothesis_settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(policy=policies, told=st.lists(readings, min_size=1, max_size=30))
 def test_the_device_and_the_server_agree(page: Harness, policy: Policy, told: list[Readings]) -> None:
     now = datetime(2026, 12, 1, 23, tzinfo=UTC)
