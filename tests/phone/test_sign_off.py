@@ -102,6 +102,7 @@ def leases_of(world: World, device: str) -> list[dict[str, Any]]:
         "slice_index",
         "seed",
         "losses",
+        "round",
     )
     found = world.ask(
         "select l.device_id, l.delta_sha256, u.program_sha256, r.params_sha256, u.slices, s.slice_index, s.seed, "
