@@ -7,7 +7,7 @@ import pytest
 from tests.services import run_on_postgresql
 
 # What needs no second database, or tells too long a story for one.
-ELSEWHERE = ("api", "crash", "on_postgresql", "operators", "pages", "programs", "random")
+ELSEWHERE = ("another_stripe", "api", "crash", "on_postgresql", "operators", "pages", "programs", "random")
 
 
 @pytest.mark.timeout(700)
