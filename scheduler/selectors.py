@@ -69,17 +69,6 @@ class LeaseWork:
     live: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceActivity:
-    """What a device does and has done: its live lease, if any, and figures of the leases it ended since a time."""
-
-    lease: Lease | None
-    accepted: int
-    failed: int
-    metered_gpu_us: int
-    charge_microusd: int
-
-
 def run_progress(run_id: UUID) -> RunProgress:
     run = _run(run_id)
     accepted = Lease.objects.filter(shard__round__run=run, state=Lease.State.ACCEPTED)
@@ -132,11 +121,6 @@ def rounds_of(run_id: UUID) -> QuerySet[Round]:
     return Round.objects.filter(run_id=run_id).order_by("index")
 
 
-def leases_of_round(run_id: UUID, round_index: int) -> QuerySet[Lease]:
-    leases = Lease.objects.filter(shard__round__run_id=run_id, shard__round__index=round_index)
-    return leases.select_related("shard__round").order_by("granted_at", "id")
-
-
 def accepted_leases(run_id: UUID, round_index: int | None = None) -> QuerySet[Lease]:
     """Accepted leases of one round, or of the whole run; their `charge_microusd` is what the buyer owes for each."""
     leases = Lease.objects.filter(shard__round__run_id=run_id, state=Lease.State.ACCEPTED)
@@ -173,28 +157,6 @@ def lease_for_device(lease_id: UUID) -> LeaseWork | None:
         ),
         deadline_at=lease.deadline_at,
         live=lease.state in LIVE,
-    )
-
-
-def device_activity(device_id: UUID, since: datetime) -> DeviceActivity:
-    leases = Lease.objects.filter(device_id=device_id)
-    live = (
-        leases.filter(state__in=list(LIVE))
-        .select_related("shard__round__run")
-        .order_by("-granted_at")
-        .first()
-    )
-    ended = leases.filter(ended_at__gte=since)
-    accepted = ended.filter(state=Lease.State.ACCEPTED)
-    totals = accepted.aggregate(
-        count=Count("id"), gpu_us=Sum("metered_gpu_us"), charge=Sum("charge_microusd")
-    )
-    return DeviceActivity(
-        lease=live,
-        accepted=totals["count"],
-        failed=ended.filter(state__in=[Lease.State.REFUSED, Lease.State.EXPIRED]).count(),
-        metered_gpu_us=totals["gpu_us"] or 0,
-        charge_microusd=totals["charge"] or 0,
     )
 
 

@@ -16,7 +16,6 @@ class DeviceLimits:
 
 
 IOS_SAFARI: Final = DeviceLimits(buffer_bytes=2**30 - 1, total_bytes=1_500_000_000)
-WEBGPU_DEFAULT: Final = DeviceLimits(buffer_bytes=128 * 2**20, total_bytes=1_500_000_000)
 
 
 def check_fits(compiled: CompiledProgram, limits: DeviceLimits, *, rows: int, steps: int) -> None:
