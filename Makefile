@@ -4,6 +4,8 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 PACKAGES := common accounts blobs billing scheduler worker_protocol metal_kernels marketplace
 SUITE ?= all
+# A file is one worker's, in the order of tests/conftest.py.
+AT_ONCE := -n auto --dist loadfile --no-loadscope-reorder
 T ?=
 
 .PHONY: help setup demo serve test prove style format types bench clean
@@ -30,8 +32,8 @@ serve: setup  ## run the site with an in-process fleet manager on http://127.0.0
 test: setup  ## run every test, those that start whole sites by themselves at the end (T="-k words" to choose)
 	@sh tests/install_programs.sh
 ifeq ($(T),)
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not end_to_end and not exhaustive"
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "end_to_end and not exhaustive"
+	$(BIN)/python -m pytest $(AT_ONCE) -m "not end_to_end and not exhaustive"
+	$(BIN)/python -m pytest $(AT_ONCE) -m "end_to_end and not exhaustive"
 else
 	$(BIN)/python -m pytest $(T)
 endif

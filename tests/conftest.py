@@ -23,6 +23,19 @@ hypothesis_settings.register_profile(
 )
 hypothesis_settings.load_profile("nightshift")
 
+LONG = ("slow", "browser", "services")  # markers of the tests that take longest
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, as tests wait for browsers, servers and disks at times."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files come first, so that at the end no worker is left alone with one."""
+    long = {item.path for item in items if any(map(item.get_closest_marker, LONG))}
+    items.sort(key=lambda item: item.path not in long)
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     marker = item.get_closest_marker("services")

@@ -35,7 +35,11 @@ def missing_servers(names: tuple[str, ...]) -> str | None:
 def run_on_postgresql(*paths: str) -> None:
     """Run these test files or folders on a PostgreSQL database made for the purpose; fails with their output."""
     database = f"nightshift_{os.getpid()}"
-    environ = {**os.environ, "NIGHTSHIFT_DATABASE_URL": f"{ADDRESSES['postgresql'].rstrip('/')}/{database}"}
+    environ = {
+        **os.environ,
+        "NIGHTSHIFT_DATABASE_URL": f"{ADDRESSES['postgresql'].rstrip('/')}/{database}",
+        "PGOPTIONS": "-c synchronous_commit=off",  # a crash of PostgreSQL itself is not among what is tested
+    }
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not services", "-p", "no:cacheprovider", *paths]
     done = subprocess.run(
         command,

@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,8 @@ import numpy as np
 from metal_kernels.compiler.compiled import CompiledKernel, CompiledProgram
 from metal_kernels.runtimes.compiled import Array, StepNumbers
 
-INCLUDE = Path(__file__).parent / "include"
+METAL_STDLIB = Path(__file__).parent / "include" / "metal_stdlib"
+FLAGS = ("-std=c++20", "-O1", "-fPIC", "-ffp-contract=off", "-Wno-attributes")
 
 
 class MslOnCpu:
@@ -54,17 +56,17 @@ def _library(kernels: Sequence[CompiledKernel], folder: Path) -> Path:
     if not built.exists():
         text = built.with_suffix(".cpp")
         text.write_text(source)
-        flags = [
-            "-std=c++20",
-            "-O1",
-            "-fPIC",
-            "-shared",
-            "-ffp-contract=off",
-            "-Wno-attributes",
-            f"-I{INCLUDE}",
-        ]
-        subprocess.run(["g++", *flags, str(text), "-o", str(built)], check=True)
+        _compile_library(folder)
+        subprocess.run(["g++", *FLAGS, "-shared", f"-I{folder}", str(text), "-o", str(built)], check=True)
     return built
+
+
+def _compile_library(folder: Path) -> None:
+    """Metal's stand-in library, once a folder: it takes longer than the kernels of most programs."""
+    header = folder / "metal_stdlib"
+    if not header.exists():
+        shutil.copy(METAL_STDLIB, header)
+        subprocess.run(["g++", *FLAGS, "-x", "c++-header", str(header)], check=True)
 
 
 def _with_driver(kernel: CompiledKernel) -> str:
