@@ -5,6 +5,7 @@ of views collapses: `(i * 8 + j) / 8` is `i` when `0 <= j < 8`, and `8 * (i / 8)
 ranges decide become constants, so padding that is never hit leaves no trace in a kernel.
 """
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from math import gcd
@@ -215,7 +216,16 @@ def _max(a: Expr, b: Expr) -> Expr | None:
 def _where(condition: Expr, then: Expr, otherwise: Expr) -> Expr | None:
     if condition.is_const:
         return then if condition.value else otherwise
+    if then.dtype == "f32" and then.is_const and math.isnan(then.value) and _is_nan_test(condition):
+        # No shading language has a NaN to write; here there is one at hand.
+        return _node("where", "f32", (condition, condition.args[0].args[0], otherwise))
     return then if then is otherwise else None
+
+
+def _is_nan_test(condition: Expr) -> bool:
+    """Whether it asks if a number differs from itself."""
+    compared = condition.args[0] if condition.op == "not" else None
+    return compared is not None and compared.op == "eq" and compared.args[0] is compared.args[1]
 
 
 def _and(a: Expr, b: Expr) -> Expr | None:
