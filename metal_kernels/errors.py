@@ -162,6 +162,6 @@ class RuntimeUnavailable(RuntimeFailure):
 
 
 class DeviceLost(RuntimeFailure):
-    """`field` is the name of the kernel that ran last."""
+    """The message names the kernels of the submission; `field` is the kernel if there was only one."""
 
     code = "device_lost"

@@ -4,13 +4,23 @@ A phone's watchdog ends long submissions, so each is meant to take at most `SUBM
 is cut between its dispatches. Estimates come with the program and are corrected by what is measured.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 SUBMISSION_MS: Final = 100.0
 
 LARGEST_CORRECTION: Final = 2.0
 """Measured times correct measured ones by at most this factor at once: a busy moment is no lasting change."""
+
+
+NAMED_AT_MOST: Final = 5
+
+
+def kernels_named(names: Sequence[str]) -> str:
+    """The kernels of one submission for a sentence: a GPU that gives up does not tell at which of them."""
+    kernels = f"kernel{'s' * (len(names) > 1)} {', '.join(names[:NAMED_AT_MOST])}"
+    more = len(names) - NAMED_AT_MOST
+    return f"{kernels} and {more} more" if more > 0 else kernels
 
 
 class SubmissionPlan:

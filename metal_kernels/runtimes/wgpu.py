@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from metal_kernels.compiler.compiled import BYTES_PER_ELEMENT, CompiledKernel, CompiledProgram
-from metal_kernels.errors import DeviceLost, RuntimeUnavailable
+from metal_kernels.errors import DeviceLost, ProgramFormatError, RuntimeUnavailable
 from metal_kernels.render.wgsl import UNIFORM_GROUP
 from metal_kernels.runtimes.compiled import Array, StepNumbers
-from metal_kernels.runtimes.submissions import SubmissionPlan
+from metal_kernels.runtimes.submissions import SubmissionPlan, kernels_named
 
 try:
     import wgpu
@@ -68,7 +68,7 @@ class WgpuBackend:
         self._plan = SubmissionPlan(
             compiled.kernels[dispatch.kernel].estimated_us / 1000 for dispatch in compiled.dispatches
         )
-        self._kernel: str | None = None  # the one that was encoded last
+        self._running: list[str] = []  # the kernels of the submission that is not done yet
 
     def write(self, buffer: int, values: Array) -> None:
         self.reserve(buffer, max(values.size, 1))
@@ -117,6 +117,9 @@ class WgpuBackend:
     def _submit(self, start: int, end: int) -> float:
         """Dispatches from `start` to `end`, counted through all steps. Returns the milliseconds they took."""
         count = len(self._compiled.dispatches)
+        pieces = range(start, min(end, start + count))
+        positions = [self._compiled.dispatches[piece % count].kernel for piece in pieces]
+        self._running = [self._compiled.kernels[position].name for position in dict.fromkeys(positions)]
         began_s = self._clock()
         encoder = self._device.create_command_encoder()
         while start < end:
@@ -125,23 +128,27 @@ class WgpuBackend:
             start = stop
         self._device.queue.submit([encoder.finish()])
         self._wait()
+        self._running = []
         return (self._clock() - began_s) * 1000
 
     @contextlib.contextmanager
     def _typed_errors(self) -> Iterator[None]:
-        """What wgpu raises when the device is gone or its memory is full, as `DeviceLost` naming the last kernel.
+        """What wgpu raises when the device is gone or its memory is full, as `DeviceLost`.
 
+        It tells of a submission as a whole, so all its kernels are named, and `field` is one only where there is one.
         A backend that raised it is of no more use; one on a new device is.
         """
         try:
             yield
         except (wgpu.GPUError, RuntimeError) as error:  # type: ignore[attr-defined]  # listed at run time
             reason = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()
-            during = f"during kernel {self._kernel}" if self._kernel else "before any kernel ran"
+            during = (
+                f"while it ran {kernels_named(self._running)}" if self._running else "between submissions"
+            )
             raise DeviceLost(
                 f"The GPU gave up {during}: {reason[:200]}. Open the device anew, with a smaller batch if its memory "
                 "was full.",
-                field=self._kernel,
+                field=self._running[0] if len(self._running) == 1 else None,
             ) from error
 
     def _wait(self) -> None:
@@ -155,7 +162,6 @@ class WgpuBackend:
         for position in positions:
             dispatch = self._compiled.dispatches[position]
             kernel = self._compiled.kernels[dispatch.kernel]
-            self._kernel = kernel.name
             step.set_pipeline(self._pipelines[dispatch.kernel])
             step.set_bind_group(0, groups[position])
             if kernel.uses_uniforms:
@@ -202,10 +208,16 @@ class WgpuBackend:
 
     def _make_pipeline(self, kernel: CompiledKernel, layout: Any) -> Any:
         layouts = [layout, self._uniform_layout] if kernel.uses_uniforms else [layout]
-        return self._device.create_compute_pipeline(
-            layout=self._device.create_pipeline_layout(bind_group_layouts=layouts),
-            compute={
-                "module": self._device.create_shader_module(code=kernel.wgsl),
-                "entry_point": kernel.name,
-            },
-        )
+        try:
+            return self._device.create_compute_pipeline(
+                layout=self._device.create_pipeline_layout(bind_group_layouts=layouts),
+                compute={
+                    "module": self._device.create_shader_module(code=kernel.wgsl),
+                    "entry_point": kernel.name,
+                },
+            )
+        except (wgpu.GPUValidationError, wgpu.GPUPipelineError) as error:  # type: ignore[attr-defined]
+            reason = str(error).strip().replace("\n", " ")[:200]
+            raise ProgramFormatError(
+                f"The GPU's driver does not compile kernel '{kernel.name}': {reason}", field=kernel.name
+            ) from error

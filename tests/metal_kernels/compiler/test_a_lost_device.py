@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
 from metal_kernels.compiler.compile import compile_program
 from metal_kernels.compiler.compiled import CompiledProgram
-from metal_kernels.errors import DeviceLost, RuntimeUnavailable
+from metal_kernels.errors import DeviceLost, ProgramFormatError, RuntimeUnavailable
 from metal_kernels.program.graph import Program
 from metal_kernels.runtimes.compiled import CompiledRuntime, StepNumbers
 from metal_kernels.runtimes.reference import State, initial_state
@@ -42,18 +43,35 @@ def losses(runtime: CompiledRuntime, state: State) -> list[float]:
     ).losses
 
 
-def test_a_device_lost_in_the_middle_names_the_kernel_and_a_new_one_does_the_work(
+def test_a_device_lost_in_the_middle_names_the_submissions_kernels_and_a_new_one_does_the_work(
     mlp_program: Program, compiled: CompiledProgram, device: Any
 ) -> None:
     state = initial_state(Mlp(), mlp_program)
     backend = WgpuBackend(compiled, device)
     expected = losses(CompiledRuntime(mlp_program, compiled, backend), state)
-    device.destroy()
-    with pytest.raises(DeviceLost, match="during kernel") as caught:
-        backend.run([StepNumbers(0.1, 1.0, 0)])
-    assert caught.value.field in {kernel.name for kernel in compiled.kernels}
+    dying = WgpuBackend(
+        compiled, device, clock=lambda: device.destroy() or 0.0
+    )  # read as a submission begins
+    for position, buffer in enumerate(compiled.buffers):
+        dying.reserve(position, buffer.elements * ROWS)
+    with pytest.raises(DeviceLost, match="while it ran kernels") as caught:
+        dying.run([StepNumbers(0.1, 1.0, 0)])
+    assert compiled.kernels[compiled.dispatches[0].kernel].name in caught.value.message
+    assert caught.value.field is None  # which of them it was, nobody knows
+    with pytest.raises(DeviceLost, match="between submissions"):
+        backend.read(0, 1)
     again = WgpuBackend(compiled, wgpu_device())
     assert losses(CompiledRuntime(mlp_program, compiled, again), state) == expected
+
+
+def test_a_kernel_that_the_driver_refuses_is_a_typed_error_with_its_name(
+    compiled: CompiledProgram, device: Any
+) -> None:
+    broken = msgspec.structs.replace(compiled.kernels[1], wgsl="fn nothing() {")
+    kernels = [compiled.kernels[0], broken, *compiled.kernels[2:]]
+    with pytest.raises(ProgramFormatError, match="does not compile") as caught:
+        WgpuBackend(msgspec.structs.replace(compiled, kernels=kernels), device)
+    assert caught.value.field == broken.name
 
 
 def test_memory_that_the_device_lacks_is_a_typed_error_and_the_device_goes_on(

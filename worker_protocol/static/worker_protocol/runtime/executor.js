@@ -149,7 +149,6 @@ export class Executor {
   async #submit(start, end) {
     const { device } = this.#gpu;
     const dispatches = this.#compiled.dispatches;
-    const last = this.#compiled.kernels[dispatches[(end - 1) % dispatches.length].kernel].name;
     const startedMs = performance.now();
     const timedMs = await this.#gpu.accepted(
       () => {
@@ -164,10 +163,20 @@ export class Executor {
         device.queue.submit([encoder.finish()]);
         return this.#timer ? this.#timer.readMs() : device.queue.onSubmittedWorkDone();
       },
-      { during: last },
+      { during: this.#kernelNames(start, end) },
     );
     const completedMs = performance.now() - startedMs;
     return timedMs > 0 ? Math.min(timedMs, completedMs) : completedMs;
+  }
+
+  // The kernels of the pieces from `start` to `end`, each once.
+  #kernelNames(start, end) {
+    const { dispatches, kernels } = this.#compiled;
+    const names = new Set();
+    for (let piece = start; piece < Math.min(end, start + dispatches.length); piece += 1) {
+      names.add(kernels[dispatches[piece % dispatches.length].kernel].name);
+    }
+    return [...names];
   }
 
   #encodePass(encoder, step, start, stop, timestampWrites) {

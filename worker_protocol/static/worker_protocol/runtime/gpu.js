@@ -1,6 +1,7 @@
 // The browser's GPU: opening it, what it grants, and what happens when it gives up.
 
 import { DeviceLimitExceeded, DeviceLost, RuntimeFailure, RuntimeUnavailable } from "./errors.js";
+import { kernelsNamed } from "./submissions.js";
 
 // What a page may take in all before Safari on iOS ends it; WebGPU itself tells no such figure.
 const TOTAL_BYTES = 1_500_000_000;
@@ -49,8 +50,9 @@ class Gpu {
   }
 
   // The result of `work`, once the GPU has accepted all of it. Throws DeviceLimitExceeded when memory ran out, else a
-  // RuntimeFailure: DeviceLost, naming the kernel `during`, if the GPU is gone.
-  async accepted(work, { during = null } = {}) {
+  // RuntimeFailure: DeviceLost if the GPU is gone. It names the kernels `during` which the work ran; its field is the
+  // kernel where that is only one.
+  async accepted(work, { during = [] } = {}) {
     this.device.pushErrorScope("validation");
     this.device.pushErrorScope("out-of-memory");
     const pending = (async () => work())(); // runs up to its first wait before the scopes are closed
@@ -65,7 +67,7 @@ class Gpu {
       );
     }
     if (result.status === "rejected") throw result.reason;
-    if (invalid) throw new RuntimeFailure(`The GPU refused its work: ${firstLine(invalid.message)}`, during);
+    if (invalid) throw new RuntimeFailure(`The GPU refused its work: ${firstLine(invalid.message)}`, onlyOne(during));
     return result.value;
   }
 
@@ -79,11 +81,13 @@ class Gpu {
       await Promise.race([this.device.lost, new Promise((resolve) => setTimeout(resolve, 100))]);
     }
     if (this.#lost !== null) {
-      const where = during === null ? "" : ` while it ran ${during}`;
-      throw new DeviceLost(`The GPU gave up${where}: ${firstLine(this.#lost)}`, during);
+      const where = during.length === 0 ? "between submissions" : `while it ran ${kernelsNamed(during)}`;
+      throw new DeviceLost(`The GPU gave up ${where}: ${firstLine(this.#lost)}`, onlyOne(during));
     }
   }
 }
+
+const onlyOne = (names) => (names.length === 1 ? names[0] : null);
 
 export function firstLine(message) {
   return message.trim().split("\n")[0].slice(0, 200);

@@ -8,6 +8,15 @@ export const SUBMISSION_MS = 100;
 const LARGEST_CORRECTION = 2;
 
 // Work is counted through all steps: piece p is dispatch p % dispatches of step p / dispatches.
+const NAMED_AT_MOST = 5;
+
+// The kernels of one submission for a sentence: a GPU that gives up does not tell at which of them.
+export function kernelsNamed(names) {
+  const kernels = `kernel${names.length > 1 ? "s" : ""} ${names.slice(0, NAMED_AT_MOST).join(", ")}`;
+  const more = names.length - NAMED_AT_MOST;
+  return more > 0 ? `${kernels} and ${more} more` : kernels;
+}
+
 export class SubmissionPlan {
   #estimatesMs;
   #measured;
