@@ -79,6 +79,9 @@ class Job(models.Model):
     validation_split = models.FloatField()
     seed = models.BigIntegerField()
     shards_per_round = models.PositiveIntegerField()
+    delta_bits = models.PositiveSmallIntegerField(
+        default=8, help_text="8 or 4: of each number by which a device moved the model"
+    )
     budget_microusd = models.BigIntegerField()
 
     program_sha256 = models.CharField(max_length=64)
@@ -128,6 +131,7 @@ class Job(models.Model):
         ]
         constraints = [
             models.CheckConstraint(name="job_budget_is_positive", condition=Q(budget_microusd__gt=0)),
+            models.CheckConstraint(name="job_deltas_have_8_or_4_bits", condition=Q(delta_bits__in=(8, 4))),
             models.CheckConstraint(
                 name="job_holds_no_more_than_its_budget",
                 condition=Q(hold_microusd__gt=0, hold_microusd__lte=F("budget_microusd")),

@@ -8,7 +8,7 @@ from statistics import median
 
 from metal_kernels.delta import delta_decode, delta_norm
 from metal_kernels.errors import KernelError
-from metal_kernels.program.graph import Value
+from metal_kernels.program.graph import DeltaBits, Value
 
 # A delta is refused beyond NORM_FACTOR times the run's median norm, once NORMS_NEEDED are known, and at any time
 # beyond NORM_MAX, which no sane learning rate reaches.
@@ -35,11 +35,16 @@ def losses_refusal(*, steps: int, losses: Sequence[float], local_steps: int) -> 
 
 
 def delta_verdict(
-    data: bytes, *, spec: Mapping[str, Value], parameters: AbstractSet[str], known_norms: Sequence[float]
+    data: bytes,
+    *,
+    spec: Mapping[str, Value],
+    bits: DeltaBits,
+    parameters: AbstractSet[str],
+    known_norms: Sequence[float],
 ) -> Verdict:
-    """The delta has the model's shapes, is finite, and has not moved the parameters beyond reason."""
+    """The delta has the program's bits and the model's shapes, is finite, and moved the parameters within reason."""
     try:
-        delta = delta_decode(data, spec=spec)
+        delta = delta_decode(data, spec=spec, bits=bits)
     except KernelError as error:
         return Verdict(error.code)
     norm = delta_norm({name: tensor for name, tensor in delta.items() if name in parameters})

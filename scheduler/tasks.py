@@ -100,6 +100,7 @@ def _verdict(lease: Lease) -> Verdict:
     return delta_verdict(
         blob_bytes(lease.delta_sha256, max_bytes=lease.delta_bytes),
         spec=program.model_spec,
+        bits=program.delta_bits,
         parameters=parameter_names(program),
         known_norms=[norm for norm in norms if norm is not None],
     )
@@ -112,7 +113,9 @@ def _outer_step(round_: Round) -> tuple[Tensors, Tensors]:
         contributions = [
             Contribution(
                 delta_decode(
-                    blob_bytes(lease.delta_sha256, max_bytes=lease.delta_bytes), spec=program.model_spec
+                    blob_bytes(lease.delta_sha256, max_bytes=lease.delta_bytes),
+                    spec=program.model_spec,
+                    bits=program.delta_bits,
                 ),
                 samples=lease.step * run.batch_size,
             )

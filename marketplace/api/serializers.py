@@ -75,6 +75,10 @@ class JobIn(serializers.Serializer[Job]):
     validation_split = serializers.FloatField(required=False)
     seed = serializers.IntegerField(required=False)
     shards_per_round = serializers.IntegerField(required=False)
+    delta_bits = serializers.IntegerField(
+        required=False,
+        help_text="8, or 4 to halve what devices upload: bits of each number that training moved",
+    )
 
 
 class ClassPriceOut(serializers.Serializer[Any]):
@@ -128,6 +132,7 @@ class JobOut(serializers.ModelSerializer[Job]):
             "validation_split",
             "seed",
             "shards_per_round",
+            "delta_bits",
             "budget_microusd",
             "quote",
             "ended_because",

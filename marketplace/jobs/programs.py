@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
@@ -26,7 +26,7 @@ from metal_kernels.frontend.optimizers import OptimizerSpec
 from metal_kernels.passes.tiles import DeviceClass
 from metal_kernels.program.cost import program_cost
 from metal_kernels.program.format import program_dumps, program_loads
-from metal_kernels.program.graph import Program
+from metal_kernels.program.graph import DeltaBits, Program
 from metal_kernels.program.memory import program_memory
 
 log = logging.getLogger(__name__)
@@ -83,19 +83,21 @@ def programs_capture(
     inputs: RowSpec,
     targets: RowSpec,
     batch_size: int,
+    delta_bits: DeltaBits,
     validation_rows: int,
     shard: ShardSize,
 ) -> JobPrograms:
     """Raises JobInvalid if the step cannot be captured or compiled, or needs more memory than a device has."""
     with _refusals(batch_size):
         with one_trace_at_a_time:
-            step = capture_training_step(
+            captured = capture_training_step(
                 module,
                 loss=loss,
                 optimizer=optimizer,
                 example_inputs=[inputs.batch(batch_size)],
                 example_target=targets.batch(batch_size),
             )
+            step = replace(captured, delta_bits=delta_bits)
             forward = _forward(module, inputs, rows=min(validation_rows, EVALUATION_BATCH))
         kernels = _kernels(program_dumps(step))
     slice_bytes = shard.rows * (inputs.size_bytes + targets.size_bytes)

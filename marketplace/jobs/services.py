@@ -122,6 +122,7 @@ def _programs(settings: JobSettings, dataset: Dataset, plan: JobPlan) -> JobProg
         inputs=RowSpec(dataset.input_shape, dataset.input_dtype),
         targets=RowSpec(dataset.target_shape, dataset.target_dtype),
         batch_size=settings.batch_size,
+        delta_bits=settings.delta_bits,
         validation_rows=plan.validation_rows,
         shard=ShardSize(rows=plan.slice_rows, steps=settings.local_steps),
     )
@@ -152,6 +153,7 @@ def _store(
         validation_split=settings.validation_split,
         seed=settings.seed,
         shards_per_round=settings.shards_per_round,
+        delta_bits=settings.delta_bits,
         budget_microusd=settings.budget_microusd,
         step_flops=programs.cost.flops,
         step_bytes=programs.cost.moved_bytes,

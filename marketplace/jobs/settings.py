@@ -11,6 +11,7 @@ from metal_kernels.frontend.optimizers import Adam as AdamRule
 from metal_kernels.frontend.optimizers import AdamW as AdamWRule
 from metal_kernels.frontend.optimizers import OptimizerSpec
 from metal_kernels.frontend.optimizers import Sgd as SgdRule
+from metal_kernels.program.graph import DeltaBits
 
 MAX_SEED = 2**53 - 1  # what JSON numbers carry everywhere
 MAX_BUDGET_MICROUSD = 10**15
@@ -94,6 +95,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     validation_split: Annotated[float, Meta(gt=0, le=0.9)] = 0.2
     seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] = 0
     shards_per_round: Annotated[int, Meta(ge=1, le=256)] = 3
+    delta_bits: DeltaBits = 8
 
 
 def settings_parse(data: Any) -> JobSettings:

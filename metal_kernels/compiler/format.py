@@ -18,7 +18,7 @@ from metal_kernels.compiler.compiled import (
     CompiledKernel,
     CompiledProgram,
 )
-from metal_kernels.delta import BLOCK
+from metal_kernels.delta import BLOCK, QUANTISED
 from metal_kernels.errors import BadReference, ProgramFormatError, ProgramTooLarge, SpecMismatch
 from metal_kernels.ir.spec import MAX_GROUPS, MAX_LANES, MAX_STORAGE_BUFFERS
 from metal_kernels.passes.tiles import DeviceClass
@@ -124,6 +124,7 @@ def _known_values(program: Program) -> dict[tuple[str, str], Value]:
 def _delta_values(program: Program) -> dict[tuple[str, str], Value]:
     """What buffers of a delta's kernels hold: `compiler/delta.py` names them."""
     known: dict[tuple[str, str], Value] = {}
+    bits = program.delta_bits
     for name, value in program.model_spec.items():
         if value.dtype != "float32":
             continue
@@ -133,7 +134,7 @@ def _delta_values(program: Program) -> dict[tuple[str, str], Value]:
             ("input", f"new/{name}"): value.elements,
             ("state", f"residual/{name}"): value.elements,
             ("result", f"scales/{name}"): blocks,
-            ("result", f"int8/{name}"): blocks * BLOCK // BYTES_PER_ELEMENT,
+            ("result", QUANTISED[bits] + name): blocks * BLOCK * bits // (8 * BYTES_PER_ELEMENT),
         }
         known |= {place: Value(name, "float32", (elements,)) for place, elements in sizes.items()}
     return known

@@ -27,6 +27,6 @@ def compile_deltas(program: Program) -> dict[DeviceClass, CompiledProgram]:
         return {}
     deltas: dict[DeviceClass, CompiledProgram] = {}
     for device in VARIANTS:
-        deltas[device] = compile_delta(program.model_spec, device=device).compiled
+        deltas[device] = compile_delta(program.model_spec, device=device, bits=program.delta_bits).compiled
         delta_validate(program, deltas[device])
     return deltas

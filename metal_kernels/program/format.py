@@ -1,8 +1,8 @@
 """A program as one file of bytes.
 
-A safetensors file: its metadata holds `format`, `version` and the graph as JSON in `graph`; its tensors are
-the constants. Equal programs give equal bytes, so a program is addressed by its SHA-256. `docs/programs.md`
-specifies the file for readers in other languages.
+A safetensors file: its metadata holds `format`, `version`, the graph as JSON in `graph`, and `delta_bits` where
+the delta is not of 8 bits; its tensors are the constants. Equal programs give equal bytes, so a program is
+addressed by its SHA-256. `docs/programs.md` specifies the file for readers in other languages.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from metal_kernels.errors import ProgramFormatError, ProgramHashMismatch, ProgramTooLarge, TensorFileError
-from metal_kernels.program.graph import Graph, Program
+from metal_kernels.program.graph import DeltaBits, Graph, Program
 from metal_kernels.program.validate import DEFAULT_LIMITS, Limits, program_validate
 from metal_kernels.tensorfile import tensorfile_dumps, tensorfile_loads
 
@@ -23,10 +23,10 @@ _decoder: Final = msgspec.json.Decoder(Graph)
 
 
 def program_dumps(program: Program) -> bytes:
-    graph = _encoder.encode(program.graph).decode()
-    return tensorfile_dumps(
-        program.constants, metadata={"format": FORMAT, "version": VERSION, "graph": graph}
-    )
+    metadata = {"format": FORMAT, "version": VERSION, "graph": _encoder.encode(program.graph).decode()}
+    if program.delta_bits != 8:
+        metadata["delta_bits"] = str(program.delta_bits)
+    return tensorfile_dumps(program.constants, metadata=metadata)
 
 
 def program_sha256(data: bytes) -> str:
@@ -59,6 +59,17 @@ def program_loads(
         graph = _decoder.decode(file.metadata.get("graph", ""))
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise ProgramFormatError(f"The program's graph is malformed: {error}.") from error
-    program = Program(graph, file.tensors)
+    program = Program(graph, file.tensors, _delta_bits(file.metadata.get("delta_bits")))
     program_validate(program, limits=limits)
     return program
+
+
+def _delta_bits(text: str | None) -> DeltaBits:
+    """Left out for 8, so that a program has one file."""
+    if text is None:
+        return 8
+    if text != "4":
+        raise ProgramFormatError(
+            f"The program asks for deltas of {text[:20]!r} bits; this reader knows 4 and 8."
+        )
+    return 4

@@ -22,6 +22,9 @@ TORCH_DTYPES: Final[dict[DType, torch.dtype]] = {
 }
 DTYPE_NAMES: Final[dict[torch.dtype, DType]] = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 
+DeltaBits: TypeAlias = Literal[4, 8]
+"""How many bits each difference of a delta takes."""
+
 Kind: TypeAlias = Literal["training_step", "forward"]
 StateRole: TypeAlias = Literal["parameter", "buffer", "optimizer"]
 InputRole: TypeAlias = StateRole | Literal["input", "target", "scalar"]
@@ -104,10 +107,12 @@ class Program:
     """A graph with the tensors of its constants, by value name.
 
     State that a step does not change (frozen parameters, constant buffers) has an input and no output.
+    `delta_bits` says how devices encode what a training step's shard moved.
     """
 
     graph: Graph
     constants: Mapping[str, Tensor] = field(default_factory=dict)
+    delta_bits: DeltaBits = 8
 
     @property
     def kind(self) -> Kind:

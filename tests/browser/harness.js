@@ -52,7 +52,8 @@ async function shard(name, { steps, seed, learningRate }) {
 globalThis.harness = {
   order: (task) => outcome(() => Array.from(samplesOrder(task))),
 
-  delta: ({ base, changed }) => outcome(() => toBase64(deltaEncode(described(base), described(changed)))),
+  delta: ({ base, changed, bits = 8 }) =>
+    outcome(() => toBase64(deltaEncode(described(base), described(changed), bits))),
 
   rewritten: (file) =>
     outcome(() => {

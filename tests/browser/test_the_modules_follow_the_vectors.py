@@ -27,7 +27,8 @@ def test_the_order_of_rows_is_the_published_one(page: Page, vector: dict[str, An
 
 @pytest.mark.parametrize("vector", DELTAS, ids=lambda vector: vector["name"])
 def test_a_delta_has_the_published_bytes(page: Page, vector: dict[str, Any]) -> None:
-    answer = page.call("delta", {"base": vector["base"], "changed": vector["new"]})
+    asked = {"base": vector["base"], "changed": vector["new"], "bits": vector.get("bits", 8)}
+    answer = page.call("delta", asked)
     assert b64decode(answer["value"]).hex() == vector["bytes_hex"]
 
 

@@ -121,6 +121,7 @@ def test_both_programs_are_stored_and_valid():
         ({"optimizer": Adam(clip_norm=0.0)}, JobInvalid, "optimizer.clip_norm"),
         ({"model": Mlp(hidden=(8,), dropout=0.95)}, ModelSpecInvalid, "model.dropout"),
         ({"seed": -1}, JobInvalid, "seed"),
+        ({"delta_bits": 6}, JobInvalid, "delta_bits"),
         ({"name": ""}, JobInvalid, "name"),
         ({"optimizer": Sgd(learning_rate=-1.0)}, JobInvalid, "optimizer.learning_rate"),
         ({"optimizer": Sgd(learning_rate=float("inf"))}, JobInvalid, "optimizer.learning_rate"),
@@ -153,10 +154,12 @@ def test_what_a_buyer_may_choose_beyond_the_defaults_is_trained_and_kept():
         model=Mlp(hidden=(8,), dropout=0.2),
         optimizer=Adam(clip_norm=1.0),
         label_smoothing=0.1,
+        delta_bits=4,
     )
     assert (job.loss, job.label_smoothing) == ("cross_entropy", 0.1)
     assert (job.optimizer_spec["kind"], job.optimizer_spec["clip_norm"]) == ("adam", 1.0)
     step = program_loads(blob_bytes(job.program_sha256, max_bytes=10**7))
+    assert (job.delta_bits, step.delta_bits) == (4, 4)
     assert [entry.key for entry in step.inputs("scalar")] == ["lr", "step", "seed_low", "seed_high"]
 
 

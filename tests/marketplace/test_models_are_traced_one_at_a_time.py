@@ -46,6 +46,7 @@ def test_models_can_be_captured_and_packed_at_once(job):
                 inputs=RowSpec((4,), "float32"),
                 targets=RowSpec((), "int64"),
                 batch_size=8,
+                delta_bits=8,
                 validation_rows=12,
                 shard=ShardSize(rows=48, steps=4),
             )

@@ -14,13 +14,16 @@ from hypothesis.extra import numpy as hnp
 
 from metal_kernels.delta import (
     BLOCK,
+    DeltaEncoder,
     delta_apply,
     delta_decode,
     delta_encode,
     delta_norm,
     dequantise,
+    pack_nibbles,
     quantise,
     tensor_spec,
+    unpack_nibbles,
 )
 from metal_kernels.errors import (
     DeltaError,
@@ -29,6 +32,7 @@ from metal_kernels.errors import (
     DeltaNotFinite,
     DeltaShapeMismatch,
 )
+from metal_kernels.program.graph import DeltaBits
 from metal_kernels.tensorfile import tensorfile_dumps, tensorfile_loads
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "delta.json").read_text())
@@ -45,17 +49,19 @@ def moved(base: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     }
 
 
-@settings(max_examples=80, deadline=None)
-@given(
-    hnp.arrays(
-        "float32",
-        st.integers(1, 3 * BLOCK),
-        elements=st.floats(-(2.0**60), 2.0**60, width=32, allow_subnormal=False),
-    )
+BITS = st.sampled_from([4, 8])
+ARRAYS = hnp.arrays(
+    "float32",
+    st.integers(1, 3 * BLOCK),
+    elements=st.floats(-(2.0**60), 2.0**60, width=32, allow_subnormal=False),
 )
-def test_each_element_is_off_by_at_most_half_its_blocks_scale(values):
+
+
+@settings(max_examples=80, deadline=None)
+@given(ARRAYS, BITS)
+def test_each_element_is_off_by_at_most_half_its_blocks_scale(values, bits):
     tensor = torch.from_numpy(values)
-    quantised, scales = quantise(tensor)
+    quantised, scales = quantise(tensor, bits)
     error = (dequantise(quantised, scales) - tensor).abs()
     bound = scales.repeat_interleave(BLOCK)[: len(tensor)] / 2 * (1 + 1e-5)
     assert bool((error <= bound + 1e-38).all())
@@ -73,9 +79,29 @@ def test_a_delta_leads_from_the_base_to_the_new_parameters():
         torch.testing.assert_close(reached[name], new[name], rtol=0, atol=5e-4)
 
 
-def test_a_delta_takes_about_a_byte_per_parameter():
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_delta_takes_its_bits_and_a_fiftieth_of_a_byte_per_parameter(bits):
     base = {"weight": torch.randn(1000, 100)}
-    assert len(delta_encode(base, moved(base))) < 1.02 * 100_000 + 500
+    assert len(delta_encode(base, moved(base), bits=bits)) < (bits / 8 + 0.02) * 100_000 + 500
+
+
+@given(hnp.arrays("int8", st.integers(1, 50), elements=st.integers(-8, 7)))
+def test_nibbles_unpack_to_the_steps_that_were_packed(steps):
+    unpacked = unpack_nibbles(pack_nibbles(torch.from_numpy(steps)))
+    assert unpacked[: len(steps)].tolist() == steps.tolist()
+    assert not unpacked[len(steps) :].any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(st.floats(-8, 8, width=32), min_size=3, max_size=3), min_size=1, max_size=6), BITS)
+def test_deltas_in_a_row_add_up_to_all_that_was_moved_but_the_last_rounding(moves, bits):
+    encoder, base, total = DeltaEncoder(bits), {"w": torch.zeros(3)}, torch.zeros(3)
+    for move in moves:
+        data = encoder.encode(base, {"w": torch.tensor(move)})
+        total += delta_decode(data, spec=tensor_spec(base), bits=bits)["w"]
+    torch.testing.assert_close(
+        total + encoder.residual["w"], torch.tensor(moves).sum(dim=0), rtol=0, atol=1e-4
+    )
 
 
 def test_a_block_of_zeros_has_scale_zero_and_stays_zero():
@@ -121,9 +147,11 @@ def stored() -> dict[str, torch.Tensor]:
     return dict(tensorfile_loads(delta_encode(model(), model())).tensors)
 
 
-def decode(tensors: dict[str, torch.Tensor], **metadata: str) -> dict[str, torch.Tensor]:
+def decode(
+    tensors: dict[str, torch.Tensor], *, bits: DeltaBits = 8, **metadata: str
+) -> dict[str, torch.Tensor]:
     data = tensorfile_dumps(tensors, metadata={"format": "nightshift.delta", "version": "1"} | metadata)
-    return delta_decode(data, spec=tensor_spec(model()))
+    return delta_decode(data, spec=tensor_spec(model()), bits=bits)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +175,32 @@ def test_a_delta_that_no_honest_device_would_send_is_refused(change, error):
         decode({**stored(), "int8/weight": torch.full((20, 30), 127, dtype=torch.int8)} | change)
 
 
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"int4/weight": torch.zeros(20, 15, dtype=torch.int8)}, DeltaShapeMismatch),
+        ({"int4/weight": torch.zeros(600, dtype=torch.int8)}, DeltaShapeMismatch),
+        ({"int4/weight": torch.full((300,), 0x08, dtype=torch.int8)}, DeltaFormatError),  # the step -8
+        ({"int4/weight": torch.full((300,), -128, dtype=torch.int8)}, DeltaFormatError),
+        ({"int4/bias": torch.tensor([0x10], dtype=torch.int8)}, DeltaFormatError),  # a second step of one
+        ({"scales/weight": torch.tensor([1.0, math.nan, 1.0])}, DeltaNotFinite),
+        ({"int8/weight": torch.zeros(20, 30, dtype=torch.int8)}, DeltaNameMismatch),
+    ],
+)
+def test_a_delta_of_nibbles_that_no_honest_device_would_send_is_refused(change, error):
+    honest = dict(tensorfile_loads(delta_encode(model(), moved(model()), bits=4)).tensors)
+    assert decode(honest, bits=4)["weight"].shape == (20, 30)
+    with pytest.raises(error):
+        decode(honest | change, bits=4)
+
+
+@pytest.mark.parametrize(("sent", "asked"), [(4, 8), (8, 4)])
+def test_a_delta_of_other_bits_than_the_program_asks_for_is_refused(sent, asked):
+    data = delta_encode(model(), model(), bits=sent)
+    with pytest.raises((DeltaNameMismatch, DeltaFormatError)):
+        delta_decode(data, spec=tensor_spec(model()), bits=asked)
+
+
 def test_a_delta_that_lacks_a_tensor_or_is_of_another_format_is_refused():
     tensors = stored()
     del tensors["exact/seen"]
@@ -157,15 +211,16 @@ def test_a_delta_that_lacks_a_tensor_or_is_of_another_format_is_refused():
 
 
 @settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_flipped_and_cut_bytes_raise_nothing_but_delta_errors(data):
+@given(st.data(), BITS)
+def test_flipped_and_cut_bytes_raise_nothing_but_delta_errors(data, bits):
     base = {"weight": torch.ones(3, 100), "seen": torch.tensor(7)}
-    original = bytearray(delta_encode(base, {"weight": torch.zeros(3, 100), "seen": torch.tensor(9)}))
+    new = {"weight": torch.zeros(3, 100), "seen": torch.tensor(9)}
+    original = bytearray(delta_encode(base, new, bits=bits))
     for _ in range(data.draw(st.integers(1, 4))):
         original[data.draw(st.integers(0, len(original) - 1))] = data.draw(st.integers(0, 255))
     end = data.draw(st.one_of(st.just(len(original)), st.integers(0, len(original))))
     with suppress(DeltaError):
-        decoded = delta_decode(bytes(original[:end]), spec=tensor_spec(base))
+        decoded = delta_decode(bytes(original[:end]), spec=tensor_spec(base), bits=bits)
         assert bool(torch.isfinite(decoded["weight"]).all())
 
 
@@ -177,8 +232,8 @@ def test_the_codec_follows_the_published_vectors(vector):
             for name, entry in values.items()
         }
 
-    base, new = tensors(vector["base"]), tensors(vector["new"])
-    data = delta_encode(base, new)
+    base, new, bits = tensors(vector["base"]), tensors(vector["new"]), vector.get("bits", 8)
+    data = delta_encode(base, new, bits=bits)
     assert data.hex() == vector["bytes_hex"]
-    decoded = delta_decode(data, spec=tensor_spec(base))
+    decoded = delta_decode(data, spec=tensor_spec(base), bits=bits)
     assert {name: tensor.flatten().tolist() for name, tensor in decoded.items()} == vector["delta"]

@@ -151,5 +151,5 @@ def test_memory_that_runs_out_is_said(error, reason, monkeypatch):
     def fail(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr("worker_protocol.agent.trainer.delta_encode", fail)
+    monkeypatch.setattr("worker_protocol.agent.trainer.DeltaEncoder.encode", fail)
     assert failure(tiny_job().task()).reason == reason

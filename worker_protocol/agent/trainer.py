@@ -9,7 +9,7 @@ from math import isfinite
 from torch import Tensor
 
 from metal_kernels.batches import samples_order
-from metal_kernels.delta import delta_encode
+from metal_kernels.delta import DeltaEncoder
 from metal_kernels.errors import KernelError, ProgramError
 from metal_kernels.program.format import program_loads
 from metal_kernels.program.graph import Program
@@ -42,6 +42,15 @@ class Trained:
     losses: list[float]
 
 
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A program ready to run, and what rounding its deltas has lost so far."""
+
+    program: Program
+    runtime: ReferenceRuntime
+    encoder: DeltaEncoder
+
+
 class Stopped(Exception):
     """The training was told to stop."""
 
@@ -51,7 +60,7 @@ class Trainer:
 
     def __init__(self, *, throttle: float = 1.0) -> None:
         self._throttle = throttle
-        self._loaded: tuple[bytes, Program, ReferenceRuntime] | None = None
+        self._loaded: tuple[bytes, _Loaded] | None = None
 
     def warm_up(self) -> None:
         """Check a program for a start: torch loads much of itself, for seconds, at the first one."""
@@ -59,15 +68,15 @@ class Trainer:
 
     def memory_bytes(self, program: bytes) -> int:
         """The memory a program's steps need. Raises LeaseFailed `bad_program` when it is not valid."""
-        return program_memory(self._load(program)[0]).peak_bytes
+        return program_memory(self._load(program).program).peak_bytes
 
     def train(
         self, program: bytes, task: Task, *, stop: threading.Event, on_step: Callable[[int], None]
     ) -> Trained:
         """Run every step of the task. Raises LeaseFailed, or Stopped once `stop` is set."""
-        parsed, runtime = self._load(program)
+        loaded = self._load(program)
         try:
-            return self._train(parsed, runtime, task, stop, on_step)
+            return self._train(loaded, task, stop, on_step)
         except KernelError as error:
             raise LeaseFailed("bad_program", f"{error.code}: {error.message}") from error
         except (MemoryError, RuntimeError) as error:  # torch tells of both in RuntimeErrors
@@ -75,27 +84,25 @@ class Trainer:
                 raise LeaseFailed("out_of_memory", str(error)) from error
             raise
 
-    def _load(self, program: bytes) -> tuple[Program, ReferenceRuntime]:
+    def _load(self, program: bytes) -> _Loaded:
         """Leases in a row usually share their program, so the last one is kept ready."""
         if self._loaded is None or self._loaded[0] != program:
             try:
                 parsed = program_loads(program)
             except ProgramError as error:
                 raise LeaseFailed("bad_program", f"{error.code}: {error.message}") from error
-            self._loaded = (program, parsed, ReferenceRuntime(parsed))
-        return self._loaded[1:]
+            self._loaded = (
+                program,
+                _Loaded(parsed, ReferenceRuntime(parsed), DeltaEncoder(parsed.delta_bits)),
+            )
+        return self._loaded[1]
 
     def _train(
-        self,
-        program: Program,
-        runtime: ReferenceRuntime,
-        task: Task,
-        stop: threading.Event,
-        on_step: Callable[[int], None],
+        self, loaded: _Loaded, task: Task, stop: threading.Event, on_step: Callable[[int], None]
     ) -> Trained:
         params = tensorfile_loads(task.params).tensors
         inputs, targets = _rows(task.slice)
-        state = {**params, **optimizer_zeros(program)}
+        state = {**params, **optimizer_zeros(loaded.program)}
         losses: list[float] = []
         busy_ns = 0
         order = samples_order(rows=len(inputs), batch=task.batch_size, steps=task.steps, seed=task.seed)
@@ -103,7 +110,7 @@ class Trainer:
             if stop.is_set():
                 raise Stopped
             started_ns = time.perf_counter_ns()
-            state, loss = runtime.step(
+            state, loss = loaded.runtime.step(
                 state,
                 inputs=(inputs[rows],),
                 target=targets[rows],
@@ -116,7 +123,8 @@ class Trainer:
             busy_ns += time.perf_counter_ns() - started_ns
             on_step(step)
         new = {name: state[name] for name in params}
-        return Trained(delta=delta_encode(params, new), gpu_us=max(1, busy_ns // 1000), losses=losses)
+        delta = loaded.encoder.encode(params, new)
+        return Trained(delta=delta, gpu_us=max(1, busy_ns // 1000), losses=losses)
 
     def _dawdle(self, step_ns: int, stop: threading.Event) -> None:
         if self._throttle < 1:

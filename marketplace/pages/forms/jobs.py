@@ -30,6 +30,7 @@ LOSSES = [
     ("mse", "Mean squared error"),
     ("huber", "Huber: outliers pull less"),
 ]
+DELTA_BITS = [(8, "8 bits a number"), (4, "4 bits: half the upload")]
 DROPOUT_HELP = "Share of values that training leaves out at random, such as 0.1. Left empty: none."
 # AdamW is what transformers are trained with.
 FIRST_CHOICE = {"tokens": {"model": "gpt", "optimizer": "adamw"}}
@@ -137,6 +138,15 @@ class JobForm(forms.Form):
         initial=3, label="Devices a round", help_text="Pieces of work that are trained side by side."
     )
 
+    delta_bits = forms.TypedChoiceField(
+        choices=DELTA_BITS,
+        coerce=int,
+        required=False,
+        empty_value=None,
+        label="Sent as",
+        help_text="How finely devices tell what they learned. 4 bits suit large models and slow connections.",
+    )
+
     budget = UsdField(
         initial="1.00",
         label="Budget, USD",
@@ -166,6 +176,7 @@ class JobForm(forms.Form):
             "validation_split",
             "seed",
             "shards_per_round",
+            "delta_bits",
         )
         return _given(
             name=values["name"],

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from metal_kernels.compiler.compile import Compilation
 from metal_kernels.compiler.delta import compile_delta
-from metal_kernels.delta import dequantise, quantise, tensor_spec
+from metal_kernels.delta import dequantise, quantise, tensor_spec, unpack_nibbles
+from metal_kernels.program.graph import DeltaBits
 from metal_kernels.runtimes.compiled import Backend, StepNumbers
 from tests.metal_kernels.backends import BACKENDS
 
@@ -21,9 +22,10 @@ VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "delta.json").read
 class Encoder:
     """The tensors of a delta on one backend."""
 
-    def __init__(self, base: dict[str, Tensor], backend: str) -> None:
+    def __init__(self, base: dict[str, Tensor], backend: str, bits: DeltaBits) -> None:
         self.base = base
-        self.compilation: Compilation = compile_delta(tensor_spec(base))
+        self.bits = bits
+        self.compilation: Compilation = compile_delta(tensor_spec(base), bits=bits)
         self.backend: Backend = BACKENDS[backend](self.compilation)
         self.place = {
             buffer.key: position
@@ -50,10 +52,12 @@ class Encoder:
 
     def _read(self, name: str) -> tuple[Tensor, Tensor]:
         blocks = -(-self.base[name].numel() // 256)
-        words = self.backend.read(self.place[f"int8/{name}"], blocks * 64)
+        words = self.backend.read(self.place[f"int{self.bits}/{name}"], blocks * 256 * self.bits // 32)
         scales = self.backend.read(self.place[f"scales/{name}"], blocks)
-        quantised = torch.from_numpy(words.view(np.int8).copy())[: self.base[name].numel()]
-        return quantised, torch.from_numpy(scales.view(np.float32).copy())
+        stored = torch.from_numpy(words.view(np.int8).copy())
+        quantised = stored if self.bits == 8 else unpack_nibbles(stored)
+        assert not quantised[self.base[name].numel() :].any()
+        return quantised[: self.base[name].numel()], torch.from_numpy(scales.view(np.float32).copy())
 
 
 def tensors(described: dict[str, Any]) -> dict[str, Tensor]:
@@ -69,17 +73,19 @@ def test_the_vectors_give_the_codecs_numbers(vector: dict[str, Any], backend: st
     base, new = tensors(vector["base"]), tensors(vector["new"])
     if not any(tensor.is_floating_point() for tensor in base.values()):
         pytest.skip("this vector has only exact tensors")
-    for name, (quantised, scales) in Encoder(base, backend).encode(new).items():
-        expected, expected_scales = quantise(new[name] - base[name])
+    bits: DeltaBits = vector.get("bits", 8)
+    for name, (quantised, scales) in Encoder(base, backend, bits).encode(new).items():
+        expected, expected_scales = quantise(new[name] - base[name], bits)
         assert torch.equal(quantised, expected.flatten())
         assert torch.equal(scales, expected_scales)
 
 
+@pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_rounding_loses_goes_into_the_next_delta(backend: str) -> None:
+def test_what_rounding_loses_goes_into_the_next_delta(backend: str, bits: DeltaBits) -> None:
     torch.manual_seed(0)
     base = {"w": torch.zeros(300)}
-    encoder = Encoder(base, backend)
+    encoder = Encoder(base, backend, bits)
     goal = torch.randn(300)
     received = torch.zeros(300)
     for _ in range(3):

@@ -30,9 +30,9 @@ const STATE_ROLES = ["parameter", "buffer", "optimizer"];
 const MODEL_ROLES = ["parameter", "buffer"];
 const FREE_ROLES = ["scratch", "order", "losses", "result"];
 
-// {kind, inputs, outputs, constants, delta, batch, kernels, buffers, dispatches, copies}, the last five as in
+// {kind, inputs, outputs, constants, delta, deltaBits, batch, kernels, buffers, dispatches, copies}, the last five as in
 // metal_kernels/compiler/compiled.py; `constants` is a Map of tensors, `delta` the compiled program that encodes the
-// delta, or null. Throws a ProgramError.
+// delta in steps of `deltaBits`, or null. Throws a ProgramError.
 export async function compiledLoads(bytes, deviceClass, { expectedSha256 = null } = {}) {
   if (bytes.length > MAX_FILE_BYTES) {
     throw new ProgramTooLarge(`The program has ${bytes.length} bytes; the limit is ${MAX_FILE_BYTES}.`);
@@ -51,8 +51,9 @@ export async function compiledLoads(bytes, deviceClass, { expectedSha256 = null 
   const compiled = parsed(text, COMPILED, "kernels");
   checkConstants(graph, tensors);
   checkCompiled(compiled, graph.kind, knownValues(graph));
-  const delta = deltaKernels(metadata.get(`delta.${deviceClass}`), graph);
-  return { ...compiled, inputs: graph.inputs, outputs: graph.outputs, constants: tensors, delta };
+  const deltaBits = deltaBitsOf(metadata.get("delta_bits"));
+  const delta = deltaKernels(metadata.get(`delta.${deviceClass}`), graph, deltaBits);
+  return { ...compiled, inputs: graph.inputs, outputs: graph.outputs, constants: tensors, delta, deltaBits };
 }
 
 // A buffer's size for a slice of `rows` rows and `steps` local steps.
@@ -186,10 +187,20 @@ function checkConstants(graph, tensors) {
   }
 }
 
-function deltaKernels(text, graph) {
+// Left out for 8.
+function deltaBitsOf(text) {
+  if (text !== undefined && text !== "4") {
+    throw new ProgramFormatError(
+      `The program asks for deltas of '${text.slice(0, 20)}' bits; this reader knows 4 and 8.`,
+    );
+  }
+  return text === "4" ? 4 : 8;
+}
+
+function deltaKernels(text, graph, bits) {
   if (text === undefined) return null;
   const compiled = parsed(text, COMPILED, "delta kernels");
-  checkCompiled(compiled, "forward", deltaValues(graph));
+  checkCompiled(compiled, "forward", deltaValues(graph, bits));
   return compiled;
 }
 
@@ -226,7 +237,7 @@ function knownValues(graph) {
 }
 
 // What buffers of a delta's kernels hold, by "role key"; metal_kernels/compiler/delta.py names them.
-function deltaValues(graph) {
+function deltaValues(graph, bits) {
   const known = new Map();
   for (const { role, key, value } of graph.inputs) {
     if (!MODEL_ROLES.includes(role) || value.dtype !== "float32") continue;
@@ -236,7 +247,7 @@ function deltaValues(graph) {
       known.set(place, [elements]);
     }
     known.set(`result scales/${key}`, [blocks]);
-    known.set(`result int8/${key}`, [(blocks * BLOCK) / BYTES_PER_ELEMENT]);
+    known.set(`result int${bits}/${key}`, [(blocks * BLOCK * bits) / (8 * BYTES_PER_ELEMENT)]);
   }
   return known;
 }

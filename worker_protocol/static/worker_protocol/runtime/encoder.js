@@ -1,27 +1,30 @@
 // The delta of a shard, encoded on the GPU by kernels of the program's file: "Delta" in docs/programs.md.
 //
-// Parameters are not read back: only their int8 steps and scales are. What rounding loses stays in GPU memory and is
+// Parameters are not read back: only their steps and scales are. What rounding loses stays in GPU memory and is
 // added to the next delta of the same trainer.
 
-import { deltaDumps } from "./delta.js";
+import { deltaDumps, stepShape } from "./delta.js";
 import { DeltaNotFinite } from "./errors.js";
 import { Executor } from "./executor.js";
+import { elementsOf } from "./tensorfile.js";
 
 export class DeltaEncoder {
   #compiled;
   #executor;
   #places;
+  #bits;
 
-  // `compiled` is the `delta` of a compiled program; `places` has the position of each trained tensor in the training
+  // `compiled` is the `delta` of a compiled program and `bits` its `deltaBits`; `places` has the position of each trained tensor in the training
   // executor, by name. A tensor without a place is one that no kernel touches.
-  static async create(gpu, compiled, places) {
-    return new DeltaEncoder(compiled, await Executor.create(gpu, compiled), places);
+  static async create(gpu, compiled, places, bits) {
+    return new DeltaEncoder(compiled, await Executor.create(gpu, compiled), places, bits);
   }
 
-  constructor(compiled, executor, places) {
+  constructor(compiled, executor, places, bits) {
     this.#compiled = compiled;
     this.#executor = executor;
     this.#places = places;
+    this.#bits = bits;
   }
 
   // The tensors that the shard starts from, a Map. The residual of the last shard stays as it is.
@@ -58,7 +61,7 @@ export class DeltaEncoder {
 
   #tensors(spec, encoded, exact) {
     const stored = new Map();
-    for (const [name, { shape, elements }] of spec) {
+    for (const [name, shape] of spec) {
       if (exact.has(name)) {
         stored.set(`exact/${name}`, { dtype: "int64", shape, data: exact.get(name) });
         continue;
@@ -67,8 +70,10 @@ export class DeltaEncoder {
       if (!scales.every(Number.isFinite)) {
         throw new DeltaNotFinite(`Tensor '${name}' has NaN or infinite values.`, name);
       }
-      const steps = new Int8Array(encoded.get(`int8/${name}`)).slice(0, elements);
-      stored.set(`int8/${name}`, { dtype: "int8", shape, data: steps });
+      const key = `int${this.#bits}/${name}`;
+      const packedShape = stepShape(shape, this.#bits);
+      const data = new Int8Array(encoded.get(key)).slice(0, elementsOf(packedShape));
+      stored.set(key, { dtype: "int8", shape: packedShape, data });
       stored.set(`scales/${name}`, { dtype: "float32", shape: [scales.length], data: scales });
     }
     return stored;

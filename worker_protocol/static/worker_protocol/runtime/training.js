@@ -47,15 +47,16 @@ export class ShardTrainer {
     if (this.#compiled.delta === null) {
       const { params: trained, ...rest } = await this.train(task);
       checkLosses(rest.losses);
-      return { delta: deltaEncode(params, trained), ...rest };
+      return { delta: deltaEncode(params, trained, this.#compiled.deltaBits), ...rest };
     }
-    this.#encoder ??= await DeltaEncoder.create(this.#gpu, this.#compiled.delta, this.#statePlaces());
+    const { delta: kernels, deltaBits } = this.#compiled;
+    this.#encoder ??= await DeltaEncoder.create(this.#gpu, kernels, this.#statePlaces(), deltaBits);
     const trainedUs = await this.#steps(task, shardBuffers(this.#compiled));
     const { params: trained, losses } = await this.#results(params, steps, ({ dtype }) => dtype !== "float32");
     checkLosses(losses);
     const [spec, exact] = [new Map(), new Map()];
     for (const [name, { dtype, shape, data }] of params) {
-      spec.set(name, { shape, elements: data.length });
+      spec.set(name, shape);
       if (dtype !== "float32") exact.set(name, exactDifference(data, trained.get(name).data));
     }
     const { delta, gpuUs } = await this.#encoded({ spec, exact });
