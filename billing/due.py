@@ -1,4 +1,4 @@
-"""Whatever real money waits for: events to handle, refunds and payouts to see through, news to deliver.
+"""Whatever money waits for: events to handle, refunds and payouts to see through, news and e-mails to deliver.
 
 `payments_advance` is run every few seconds, by any number of processes. What it finds due was stored by whoever began
 it, so that a process may die at any moment and another goes on.
@@ -32,8 +32,13 @@ AFTER_A_DEFECT = timedelta(hours=1)
 
 def payments_advance(*, now: datetime) -> None:
     """Do what is due; a failure of one is logged and holds up no other."""
-    if not settings.STRIPE_SECRET_KEY:
-        return
+    if settings.STRIPE_SECRET_KEY:
+        _real_money_advance(now=now)
+    # Also on a site without Stripe: an operator may freeze a wallet there.
+    _see_through(Notice, lambda pk: notice_send(notice_id=pk, now=now), now)
+
+
+def _real_money_advance(*, now: datetime) -> None:
     events_handle_due(now=now)
     payouts_schedule(now=now)
     _see_through(AutoTopUp, lambda pk: auto_top_up_advance(user_id=pk, now=now), now)
@@ -41,7 +46,6 @@ def payments_advance(*, now: datetime) -> None:
     _see_through(Refund, lambda pk: refund_advance(refund_id=pk, now=now), now)
     _see_through(Payout, lambda pk: payout_advance(payout_id=pk, now=now), now)
     _see_through(OwnerDelivery, lambda pk: delivery_send(delivery_id=pk, now=now), now)
-    _see_through(Notice, lambda pk: notice_send(notice_id=pk, now=now), now)
 
 
 def payouts_schedule(*, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What a buyer has agreed to for when the wallet runs low, and notes by e-mail that wait to be sent."""
+"""What a buyer has agreed to for when the wallet runs low."""
 
 from django.conf import settings
 from django.db import models
@@ -48,19 +48,3 @@ class AutoTopUp(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id}: {self.state}"
-
-
-class Notice(models.Model):
-    """An e-mail about a person's money, written with what it tells of and sent soon after."""
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    subject = models.CharField(max_length=100)
-    body = models.TextField()
-    next_try_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField()
-
-    class Meta:
-        ordering = ["-id"]
-
-    def __str__(self) -> str:
-        return self.subject

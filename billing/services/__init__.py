@@ -5,6 +5,7 @@ from billing.services.adjustments import adjustment_approve, adjustment_create, 
 from billing.services.audit import audit_note, operator_check, reason_checked
 from billing.services.auto_top_up_terms import auto_top_up_set, auto_top_up_stop
 from billing.services.ledger import grant_post, hold_charge, hold_open, hold_release
+from billing.services.notices import notice_write
 from billing.services.owner_hooks import owner_delivery_replay, owner_hook_create, owner_hook_delete
 from billing.services.payout_accounts import (
     onboarding_link,
@@ -45,6 +46,7 @@ __all__ = [
     "hold_charge",
     "hold_open",
     "hold_release",
+    "notice_write",
     "onboarding_link",
     "operator_check",
     "owner_delivery_replay",

@@ -15,7 +15,8 @@ from billing.domain.auto_top_ups import Terms
 from billing.errors import AmountInvalid, ConsentMissing
 from billing.gateway.calls import call_make
 from billing.gateway.client import Json, gateway
-from billing.models import AutoTopUp, Notice
+from billing.models import AutoTopUp
+from billing.services.notices import notice_write
 from billing.services.standing import wallet_check
 from common.clock import utc_now
 from common.money import MICROUSD_PER_USD
@@ -105,13 +106,7 @@ def auto_top_up_end(*, user: User, because: str, now: datetime) -> None:
     )
     if ended:
         words = f"{because}\n\n{settings.PUBLIC_URL}/payments/automatic/"
-        Notice.objects.create(
-            user=user,
-            subject="Automatic top-up is off",
-            body=words,
-            created_at=now,
-            next_try_at=now,
-        )
+        notice_write(user=user, subject="Automatic top-up is off", body=words, now=now)
 
 
 @transaction.atomic

@@ -18,9 +18,10 @@ from billing.domain.backoff import next_try
 from billing.errors import StripeRefused, StripeUnavailable, WalletFrozen
 from billing.gateway.calls import call_make
 from billing.gateway.client import Json, StripeGateway, gateway
-from billing.models import AutoTopUp, Notice, StripeCall, TopUp
+from billing.models import AutoTopUp, StripeCall, TopUp
 from billing.selectors import auto_top_up_spent_microusd, wallet_balance
 from billing.services.auto_top_up_terms import auto_top_up_end
+from billing.services.notices import notice_write
 from billing.services.standing import wallet_check
 from billing.services.top_ups import Payment, page_params, top_up_fill
 
@@ -188,13 +189,7 @@ def _ask_buyer(top_up: TopUp, page: Json, now: datetime) -> None:
             f"You can confirm it here:\n\n{settings.PUBLIC_URL}/payments/top-ups/{top_up.pk}/\n\n"
             "If you do not, nothing is charged, and automatic top-up is switched off."
         )
-        Notice.objects.create(
-            user=top_up.user,
-            subject="Please confirm a payment",
-            body=body,
-            created_at=now,
-            next_try_at=now,
-        )
+        notice_write(user=top_up.user, subject="Please confirm a payment", body=body, now=now)
 
 
 @transaction.atomic

@@ -6,15 +6,18 @@ a wallet is frozen and freed, the jobs end up as the wallet is.
 """
 
 import logging
+from datetime import datetime
 
 from django.conf import settings
-from django.core.mail import send_mail
 from django.db import transaction
 
 from accounts.models import User
 from accounts.services import user_lock
 from billing.models import BillingNews
 from billing.selectors import wallet_frozen_because
+from billing.services import notice_write
+from billing.services.notices import SUBJECT_MAX_CHARS
+from common.clock import utc_now
 from marketplace.models import Job
 from scheduler.services import run_pause, run_resume
 
@@ -55,13 +58,12 @@ def _take_up(news: BillingNews, user_id: int) -> bool:
     for job in jobs:
         change = run_pause if because else run_resume
         change(run_id=job.run_id)  # type: ignore[arg-type]  # those without a run are left out
-    transaction.on_commit(lambda: _tell(user, because, jobs))
+    _tell(user, because, jobs, utc_now())
     return True
 
 
-def _tell(user: User, because: str, jobs: list[Job]) -> None:
-    """By e-mail, to the person and the operators. It may be lost; the pages of both say the same."""
-    operators = User.objects.filter(is_staff=True, is_active=True).values_list("email", flat=True)
+def _tell(user: User, because: str, jobs: list[Job], now: datetime) -> None:
+    """By e-mail, to the person and the operators: written with the effect, sent by billing soon after."""
     state = "frozen" if because else "free again"
     effect = "paused" if because else "going on"
     names = "".join(f"\n  {job.name}: {settings.PUBLIC_URL}/jobs/{job.pk}/" for job in jobs) or " none"
@@ -72,11 +74,12 @@ def _tell(user: User, because: str, jobs: list[Job]) -> None:
         if because
         else ""
     )
-    for to in (user.email, *operators[:OPERATORS_TOLD_MAX]):
-        whose = "Your wallet" if to == user.email else f"The wallet of {user.email}"
-        try:
-            send_mail(
-                f"{whose} is {state}", f"{whose} is {state}.\n{why}Jobs {effect}:{names}\n{later}", None, [to]
-            )
-        except Exception:
-            log.exception("an e-mail about the wallet of user %s was not sent", user.pk)
+    operators = User.objects.filter(is_staff=True, is_active=True).exclude(pk=user.pk)
+    for reader in (user, *operators.order_by("pk")[:OPERATORS_TOLD_MAX]):
+        whose = "Your wallet" if reader == user else f"The wallet of {user.email}"
+        told = f"{whose} is {state}"
+        # An address may be longer than a subject; the body has it whole.
+        subject = told if len(told) <= SUBJECT_MAX_CHARS else f"A wallet is {state}"
+        notice_write(
+            user=reader, subject=subject, body=f"{told}.\n{why}Jobs {effect}:{names}\n{later}", now=now
+        )

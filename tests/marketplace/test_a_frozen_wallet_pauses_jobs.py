@@ -1,15 +1,21 @@
 """A freeze of the wallet pauses its person's jobs: no new work, what was accepted is paid, and later they go on."""
 
+from collections import Counter
+from datetime import timedelta
+from itertools import count
+
 import pytest
 from django.core import mail
 from django.test import Client
 
 from accounts.models import User
+from billing.due import payments_advance
 from billing.errors import WalletFrozen
 from billing.models import BillingNews
 from billing.selectors import earnings_balance, ledger_differences
 from billing.services import wallet_freeze, wallet_unfreeze
 from blobs.models import BlobHold
+from common.clock import utc_now
 from marketplace.jobs import pausing
 from marketplace.jobs.pausing import freezes_pending
 from marketplace.jobs.services import job_cancel, job_confirm
@@ -19,6 +25,7 @@ from marketplace.selectors import job_view
 from scheduler.engine import Engine
 from scheduler.models import Inbox, Run
 from scheduler.services import run_pause
+from tests.billing.crashing import dies_at
 from tests.marketplace.cast import buyer, person, priced_job, quoted_job, round_closes, run_ends, run_of
 from tests.marketplace.pages.reading import text_of
 
@@ -132,19 +139,52 @@ def test_news_that_fails_stays_and_holds_up_nobody_else(monkeypatch):
     assert Inbox.objects.filter(kind="RunPaused", payload__run_id=str(hers.run_id)).count() == 1
 
 
-def test_the_person_and_the_operators_are_told(django_capture_on_commit_callbacks):
+def test_the_person_and_the_operators_are_told():
     bea = buyer()
     priced_job(bea)
-    with django_capture_on_commit_callbacks(execute=True):
-        frozen(bea)
-    assert {to for message in mail.outbox for to in message.to} == {"bea@example.org", "olive@example.org"}
-    hers = next(message for message in mail.outbox if message.to == ["bea@example.org"])
-    assert hers.subject == "Your wallet is frozen"
+    frozen(bea)
+    assert mail.outbox == []  # written with the pause, and sent by whoever comes next
+    payments_advance(now=utc_now())
+    assert {to for letter in mail.outbox for to in letter.to} == {"bea@example.org", "olive@example.org"}
+    hers = next(letter for letter in mail.outbox if letter.to == ["bea@example.org"])
+    assert hers.subject == "Nightshift: Your wallet is frozen"
     assert WHY in hers.body
     assert "two clouds" in hers.body
-    with django_capture_on_commit_callbacks(execute=True):
-        freed(bea)
+    freed(bea)
+    payments_advance(now=utc_now())
     assert mail.outbox[-1].subject.endswith("is free again")
+
+
+def test_an_operator_whose_own_wallet_is_frozen_is_told_once():
+    olive = User.objects.create_user("olive@example.org", is_staff=True)
+    frozen(olive)
+    payments_advance(now=utc_now())
+    assert [letter.subject for letter in mail.outbox] == ["Nightshift: Your wallet is frozen"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_a_crash_anywhere_loses_no_word_of_a_freeze_and_doubles_none_without_need(monkeypatch):
+    for moment in count():
+        bea, told = buyer(f"bea-{moment}"), len(mail.outbox)
+        job = priced_job(bea)
+
+        def frozen_and_told(bea=bea) -> None:
+            wallet_freeze(user=bea, because=WHY)
+            freezes_pending()
+            payments_advance(now=utc_now())
+
+        died = dies_at(moment, frozen_and_told, monkeypatch)
+        frozen_and_told()
+        payments_advance(now=utc_now() + timedelta(hours=1))
+        readers = Counter(letter.to[0] for letter in mail.outbox[told:])
+        assert set(readers) == {bea.email, "olive@example.org"}
+        assert readers.total() <= 3  # of the two, one may have been sent and not written down
+        assert Inbox.objects.filter(kind="RunPaused", payload__run_id=str(run_of(job).pk)).count() == 1
+        if not died:
+            assert readers.total() == 2
+            break
+    assert moment > 20
 
 
 def test_the_jobs_page_says_why_and_what_to_do():
