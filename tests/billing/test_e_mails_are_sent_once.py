@@ -1,4 +1,4 @@
-"""E-mails about money wait in a row until they are sent: tried again when the mail server is down, and never at once."""
+"""E-mails about money wait in a row until they are sent, and are tried again when the mail server is down."""
 
 from datetime import timedelta
 
