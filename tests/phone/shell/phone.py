@@ -83,7 +83,8 @@ class Phone:
         place.to_contain_text(words, use_inner_text=True, timeout=1000 * self.patience_s)
 
     def wait_for(self, expression: str) -> None:
-        self.page.wait_for_function(expression)
+        """As Playwright's own `wait_for_function` evaluates anew, which the site's policy stops."""
+        self.wait(lambda: self.js(f"Boolean({expression})"), expression)
 
     def wait(self, true: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + self.patience_s
