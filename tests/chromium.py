@@ -1,96 +1,46 @@
-"""A real browser: Debian's Chromium, headless, driven over the DevTools protocol."""
+"""A real browser: Debian's Chromium, headless, driven by Playwright.
 
-import json
+Playwright's loop runs in the thread that opened it, and as long as it is open that thread can neither run coroutines
+nor use Django's ORM. So a browser lives no longer than the module of tests that uses it; it opens in half a second.
+"""
+
 import shutil
-import subprocess
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from websockets.sync.client import ClientConnection, connect
+from playwright.sync_api import Browser, BrowserContext, BrowserType, ConsoleMessage, sync_playwright
 
 FLAGS = [
-    "--headless=new", "--no-sandbox", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
+    "--disable-quic",
+    # WebGPU on the processor, as the machine may have no GPU. Unsafe means: with timestamps, among others.
+    "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader",
 ]  # fmt: skip
-WEBGPU_FLAGS = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"]
-"""WebGPU on the processor, as the machine may have no GPU. Unsafe means: with timestamps, among others."""
 
-# Bounds on hanging, not on slowness.
-START_S = 60
-ANSWER_S = 120
+PHONE: Final[dict[str, Any]] = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "is_mobile": True,
+    "has_touch": True,
+}
+NETWORK_ERRORS = ("Failed to load resource", "WebSocket connection to")
 
 
 class ChromiumMissing(Exception):
     """No Chromium is installed."""
 
 
-class PageError(Exception):
-    """JavaScript in the page threw an error."""
-
-
-class Chromium:
-    """A page of a browser. `events` are what the browser told without being asked."""
-
-    def __init__(self, socket: ClientConnection) -> None:
-        self._socket = socket
-        self._numbers = count(1)
-        self.events: list[dict[str, Any]] = []
-        for domain in ("Page", "Network", "Runtime", "Log"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, *, timeout_s: float = ANSWER_S, **params: Any) -> Any:
-        number = next(self._numbers)
-        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
-        while True:
-            message = json.loads(self._socket.recv(timeout=timeout_s))
-            if message.get("id") == number:
-                if "error" in message:
-                    raise RuntimeError(f"{method}: {message['error']}")
-                return message["result"]
-            self.events.append(message)
-
-    def navigate(self, url: str) -> None:
-        self.load("Page.navigate", url=url)
-
-    def load(self, method: str, **params: Any) -> None:
-        """Do what makes the page load anew, and wait until it has."""
-        before = self._count("Page.loadEventFired")
-        self.call(method, **params)
-        while self._count("Page.loadEventFired") == before:
-            self.events.append(json.loads(self._socket.recv(timeout=ANSWER_S)))
-
-    def evaluate(self, expression: str, *, timeout_s: float = ANSWER_S) -> Any:
-        """The JSON value of a JavaScript expression, awaited if it is a promise."""
-        answer = self.call(
-            "Runtime.evaluate",
-            expression=expression,
-            awaitPromise=True,
-            returnByValue=True,
-            timeout_s=timeout_s,
-        )
-        if "exceptionDetails" in answer:
-            details = answer["exceptionDetails"]
-            raise PageError(details.get("exception", {}).get("description", details["text"]))
-        return answer["result"].get("value")
-
-    def _count(self, event: str) -> int:
-        return sum(message.get("method") == event for message in self.events)
-
-
 @contextmanager
-def browser(profile: Path, *, flags: Sequence[str]) -> Iterator[Chromium]:
-    """A browser of its own, with an empty page. Raises `ChromiumMissing`."""
-    command = [chromium_program(), *FLAGS, *flags, f"--user-data-dir={profile}", "about:blank"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            with connect(_page_socket(profile), max_size=None) as socket:
-                yield Chromium(socket)
-        finally:
-            process.terminate()
+def chromium() -> Iterator[Browser]:
+    """A browser of its own; each of its contexts has a profile that nobody else sees. Raises `ChromiumMissing`."""
+    chromium_program()  # ahead, so that nothing has to be closed again
+    with sync_playwright() as playwright, launch(playwright.chromium) as browser:
+        yield browser
+
+
+def launch(kind: BrowserType) -> Browser:
+    """Another browser beside one that is open: `launch(browser.browser_type)`."""
+    return kind.launch(executable_path=chromium_program(), args=FLAGS)
 
 
 def chromium_program() -> str:
@@ -101,16 +51,17 @@ def chromium_program() -> str:
     return found
 
 
-def _page_socket(profile: Path) -> str:
-    """The DevTools address of the browser's first page, once it has one."""
-    import httpx
+def complaints(context: BrowserContext) -> list[str]:
+    """What goes wrong on pages of the context from now on: errors that nobody caught, and all that the policy stops.
 
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        try:
-            port = (profile / "DevToolsActivePort").read_text().split("\n")[0]
-            targets = httpx.get(f"http://127.0.0.1:{port}/json/list").json()
-            return str(next(target for target in targets if target["type"] == "page")["webSocketDebuggerUrl"])
-        except (OSError, httpx.HTTPError, StopIteration):
-            time.sleep(0.1)
-    raise TimeoutError(f"Chromium did not start within {START_S} s")
+    Failed requests are not among it: pages answer for those themselves.
+    """
+    found: list[str] = []
+    context.on("weberror", lambda error: found.append(str(error.error)))
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith(NETWORK_ERRORS):
+            found.append(message.text)
+
+    context.on("console", hear)
+    return found

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
@@ -16,6 +16,9 @@ from billing.guards import APPEND_ONLY_TABLES, guards_put_up, guards_take_down
 from marketplace.guards import INVOICE_TABLES
 from tests.prices import opening_prices
 from tests.services import missing_servers
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Machines that run tests are slow at times; a test's own timeout is what bounds it.
 hypothesis_settings.register_profile(
@@ -67,3 +70,17 @@ def _ledger_can_be_emptied() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseDatabaseOperations, "execute_sql_flush", flush_unguarded)
         yield
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator["Browser"]:
+    """No longer than a module, for the reason told in tests/chromium.py."""
+    from tests.chromium import ChromiumMissing, chromium  # here, as most tests do without
+
+    try:
+        with chromium() as browser:
+            yield browser
+    except ChromiumMissing as missing:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(missing))

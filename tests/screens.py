@@ -10,26 +10,38 @@ import shutil
 import sys
 import tempfile
 import threading
-from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from tests.chromium import Chromium, browser
+from playwright.sync_api import Browser, Page, Response
+
+from tests.chromium import chromium, complaints
 from tests.phone.shell.pictures import pictures
 
 OUT = Path("var/screens")
-SIZES = {"phone": (390, 844), "desktop": (1440, 900)}
-WRONG_JOB = """
-    const form = document.querySelector("main form");
-    form.sgd_learning_rate.value = -1;
-    form.mlp_hidden.value = "sixty-four";
-    form.budget.value = "lots";
-    form.noValidate = true;
-    form.querySelector("p > button").click();
-"""
+LOOKS: Final[dict[str, dict[str, Any]]] = {
+    "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True},
+    "desktop": {"viewport": {"width": 1440, "height": 900}},
+    "dark": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "dark"},
+}
+
+
+def ask_for_a_code(page: Page) -> None:
+    page.locator('form[action$="/pair/"] button').click()
+
+
+def fill_in_wrongly(page: Page) -> None:
+    """A form that only the server refuses."""
+    page.locator("main form").evaluate("""(form) => {
+        form.sgd_learning_rate.value = -1;
+        form.mlp_hidden.value = "sixty-four";
+        form.budget.value = "lots";
+        form.noValidate = true;
+        form.querySelector("p > button").click();
+    }""")
 
 
 def main() -> int:
@@ -45,26 +57,26 @@ def main() -> int:
         shots = seed()
         shutil.rmtree(OUT, ignore_errors=True)
         OUT.mkdir(parents=True)
-        with site() as address, browser(Path(folder) / "profile", flags=["--disable-gpu"]) as chromium:
-            complaints = [
+        with site() as address, chromium() as browser:
+            wrong = [
                 f"{shot.name} ({look}): {complaint}"
                 for shot in shots
-                for look in ("phone", "desktop", "dark")
-                for complaint in take(chromium, address, shot, look)
+                for look in LOOKS
+                for complaint in take(browser, address, shot, look)
             ]
-        complaints += pictures(OUT)
-    print("\n".join(complaints) or f"{len(shots)} pages in {OUT}, no complaints")
-    return 1 if complaints else 0
+        wrong += pictures(OUT)
+    print("\n".join(wrong) or f"{len(shots)} pages in {OUT}, no complaints")
+    return 1 if wrong else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A page as the person of `session_key` (none: a stranger) sees it, after doing `act` (JavaScript) on it."""
+    """A page as the person of `session_key` (none: a stranger) sees it, after an `act` that leads to another."""
 
     name: str
     path: str
     session_key: str | None = None
-    act: str | None = None
+    act: Callable[[Page], None] | None = None
     status: int = 200
 
 
@@ -107,15 +119,10 @@ def seed() -> list[Shot]:
         Shot("new-jobs", "/jobs/", new),
         Shot("new-datasets", "/datasets/", new),
         Shot("new-devices", "/devices/", new),
-        Shot(
-            "new-pairing",
-            "/devices/",
-            new,
-            "document.querySelector('form[action$=\"/pair/\"] button').click()",
-        ),
+        Shot("new-pairing", "/devices/", new, ask_for_a_code),
         Shot("jobs", "/jobs/", her),
         Shot("job-new", f"/jobs/new/?dataset={dataset.pk}", her),
-        Shot("job-new-wrong", f"/jobs/new/?dataset={dataset.pk}", her, WRONG_JOB, 400),
+        Shot("job-new-wrong", f"/jobs/new/?dataset={dataset.pk}", her, fill_in_wrongly, 400),
         Shot("job-quoted", f"/jobs/{quoted.pk}/", her),
         Shot("job-running", f"/jobs/{running.pk}/", her),
         Shot("job-finished", f"/jobs/{finished.pk}/", her),
@@ -169,41 +176,27 @@ def site() -> Iterator[str]:
         server.shutdown()
 
 
-def take(chromium: Chromium, address: str, shot: Shot, look: str) -> list[str]:
+def take(browser: Browser, address: str, shot: Shot, look: str) -> list[str]:
     """Save a picture of the whole page; returns what is wrong with it."""
-    width, height = SIZES.get(look, SIZES["desktop"])
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if look == "dark" else "light"}
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": look == "phone"}
-    chromium.call("Emulation.setDeviceMetricsOverride", **metrics)
-    chromium.call("Emulation.setEmulatedMedia", features=[scheme])
-    chromium.call("Network.clearBrowserCookies")
-    if shot.session_key:
-        chromium.call("Network.setCookie", name="sessionid", value=shot.session_key, url=address)
-    chromium.events.clear()
-    chromium.navigate(f"{address}{shot.path}")
-    if shot.act:
-        chromium.load("Runtime.evaluate", expression=shot.act)
-    size = chromium.call("Page.getLayoutMetrics")["cssContentSize"]
-    clip = {"x": 0, "y": 0, "width": width, "height": max(height, size["height"]), "scale": 1}
-    picture = chromium.call("Page.captureScreenshot", clip=clip, captureBeyondViewport=True)
-    (OUT / f"{shot.name}-{look}.png").write_bytes(b64decode(picture["data"]))
-    too_wide = [f"{size['width']:.0f} px wide in a window of {width} px"] if size["width"] > width else []
-    return too_wide + _complaints(chromium.events, shot.status)
+    with browser.new_context(**LOOKS[look]) as context:
+        if shot.session_key:
+            context.add_cookies([{"name": "sessionid", "value": shot.session_key, "url": address}])
+        wrong = complaints(context)
 
+        def hear(response: Response) -> None:
+            if response.status not in (200, shot.status):  # with which the page itself answers
+                wrong.append(f"{response.status} {response.url}")
 
-def _complaints(events: list[dict[str, Any]], status: int) -> list[str]:
-    """What failed during the events; the page itself answers with `status`."""
-    found = []
-    for message in events:
-        params = message.get("params", {})
-        match message.get("method"):
-            case "Log.entryAdded" if params["entry"]["source"] != "network":
-                found.append(params["entry"]["text"])
-            case "Runtime.exceptionThrown":
-                found.append(params["exceptionDetails"]["text"])
-            case "Network.responseReceived" if params["response"]["status"] not in (200, status):
-                found.append(f"{params['response']['status']} {params['response']['url']}")
-    return found
+        page = context.new_page()
+        page.on("response", hear)
+        page.goto(f"{address}{shot.path}")
+        if shot.act:
+            with page.expect_navigation():
+                shot.act(page)
+        page.screenshot(path=OUT / f"{shot.name}-{look}.png", full_page=True)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        window = LOOKS[look]["viewport"]["width"]
+        return wrong + ([f"{width} px wide in a window of {window} px"] if width > window else [])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ slower. Ours is the wall time of a whole shard, with sending and reading back; t
 reading the last loss.
 """
 
-import json
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from playwright.sync_api import BrowserType, sync_playwright
 
 from metal_kernels.compiler.compile import compile_program
 from metal_kernels.compiler.format import compiled_dumps
@@ -24,7 +24,7 @@ from metal_kernels.runtimes.reference import initial_state, optimizer_zeros
 from metal_kernels.tensorfile import tensorfile_dumps
 from tests.bench.kernels import SUBJECTS, Subject
 from tests.bench.rows import FOLDER, Row, beside
-from tests.chromium import WEBGPU_FLAGS, browser
+from tests.chromium import launch
 from tests.static_site import static_site
 
 PAGES: Final = Path(__file__).parent / "peers"
@@ -34,7 +34,6 @@ POLICY: Final = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'"
 """The peers make code while they run."""
 
 ROUNDS: Final = 2
-PAGE_S: Final = 300
 
 
 @dataclass(frozen=True)
@@ -61,16 +60,16 @@ def run() -> list[Row]:
         for contest in CONTESTS:
             _write_shard(SUBJECT[contest.subject], files)
         served = {"/static/": STATIC, "/files/": files, "/node_modules/": PEERS / "node_modules", "/": PAGES}
-        with static_site(served, policy=POLICY) as address:
-            return [row for contest in CONTESTS for row in _rows(contest, address)]
+        with static_site(served, policy=POLICY) as address, sync_playwright() as playwright:
+            return [row for contest in CONTESTS for row in _rows(playwright.chromium, contest, address)]
 
 
-def _rows(contest: Contest, address: str) -> list[Row]:
+def _rows(kind: BrowserType, contest: Contest, address: str) -> list[Row]:
     pages = ["nightshift", *contest.targets]
     best_ms = dict.fromkeys(pages, float("inf"))
     for _ in range(ROUNDS):
         for page in pages:
-            measured = measure(f"{address}/{page}.html", contest)
+            measured = measure(kind, f"{address}/{page}.html", contest)
             best_ms[page] = min(best_ms[page], measured["msPerStep"])
     return [
         beside(
@@ -81,15 +80,13 @@ def _rows(contest: Contest, address: str) -> list[Row]:
     ]  # fmt: skip
 
 
-def measure(url: str, contest: Contest) -> dict[str, Any]:
+def measure(kind: BrowserType, url: str, contest: Contest) -> dict[str, Any]:
     """What the page's `measure` returns; a step that does not learn is no measurement."""
-    with (
-        tempfile.TemporaryDirectory(prefix="nightshift-chromium-", ignore_cleanup_errors=True) as profile,
-        browser(Path(profile), flags=WEBGPU_FLAGS) as chromium,
-    ):
-        chromium.navigate(url)
-        call = f"measure({json.dumps(contest.subject.lower())}, {contest.steps})"
-        measured: dict[str, Any] = chromium.evaluate(call, timeout_s=PAGE_S)
+    with launch(kind) as browser:
+        page = browser.new_page()
+        page.goto(url)
+        asked = [contest.subject.lower(), contest.steps]
+        measured: dict[str, Any] = page.evaluate("([subject, steps]) => measure(subject, steps)", asked)
     first, last = measured["losses"]
     if not last < first:
         raise RuntimeError(f"{url}: the loss went from {first} to {last}; it should fall on one batch.")

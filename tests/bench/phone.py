@@ -20,6 +20,7 @@ from typing import Final
 import httpx
 import psutil
 import torch
+from playwright.sync_api import Browser
 
 from tests.worker_protocol.test_real_devices_at_a_real_site import World  # first, as it sets Django up
 
@@ -29,7 +30,7 @@ from metal_kernels.runtimes.reference import initial_state
 from metal_kernels.tensorfile import tensorfile_dumps, tensorfile_loads
 from tests.bench.browser import PAGES, ROUNDS, STATIC, SUBJECT, Contest, measure
 from tests.bench.rows import Row, beside
-from tests.chromium import WEBGPU_FLAGS, browser
+from tests.chromium import chromium
 from tests.phone.shell.phone import Phone
 from tests.phone.worker.conftest import HERE, Night
 from tests.phone.worker.jobs import Job, compiled_for_processors
@@ -78,8 +79,9 @@ def _app_rows(folder: Path) -> list[Row]:
         site = world.start_site()
         assert site.stdout is not None
         code = json.loads(site.stdout.readline())["codes"][0]
-        with browser(folder / "app", flags=WEBGPU_FLAGS) as chromium:
-            return [*_shell_rows(world.url), *_night_rows(Phone(chromium, world.url, played=False), code)]
+        with chromium() as browser:
+            phone = Phone(browser.new_context(), world.url, played=False, patience_s=NIGHT_S)
+            return [*_shell_rows(world.url), *_night_rows(phone, code)]
     finally:
         world.end()
 
@@ -108,7 +110,6 @@ def _kept(service_worker: str) -> list[str]:
 
 
 def _night_rows(phone: Phone, code: str) -> list[Row]:
-    phone.patience_s = NIGHT_S
     phone.open("/device/")
     phone.wait_for(FIRST_PAINT)
     first_paint_ms = phone.js(FIRST_PAINT)
@@ -141,7 +142,7 @@ class Bench:
     site: Site
     blobs: BlobSite
     address: str
-    profile: Path
+    browser: Browser
 
     def lease(self, job: Job, *, steps: int) -> tuple[msg.Result, float]:
         """What a lease brings, and the seconds from when it was sent until its result was here."""
@@ -166,23 +167,13 @@ class Bench:
         return result, took_s
 
     def memory_bytes(self) -> int:
-        """What the browser's processes for pages and for the GPU hold and share with none."""
-        flag = f"--user-data-dir={self.profile}"
-        main = next(found for found in psutil.process_iter() if _is_browser(found, flag))
+        """What the browser's processes for pages and for the GPU hold and share with none; no other is open."""
         workers = [
             child
-            for child in main.children(recursive=True)
+            for child in psutil.Process().children(recursive=True)
             if {"--type=renderer", "--type=gpu-process"} & {*child.cmdline()}
         ]
         return sum(int(worker.memory_full_info().uss) for worker in workers)
-
-
-def _is_browser(process: psutil.Process, flag: str) -> bool:
-    try:
-        words = process.cmdline()
-    except psutil.Error:  # ended, or not ours
-        return False
-    return flag in words and not any(word.startswith("--type=") for word in words)
 
 
 @contextmanager
@@ -192,15 +183,15 @@ def _bench(folder: Path) -> Iterator[Bench]:
         static_site(served, policy="default-src 'self'; connect-src *") as address,
         stand_in() as site,
         blob_site() as blobs,
-        browser(folder / "worker", flags=WEBGPU_FLAGS) as chromium,
+        chromium() as browser,
     ):
-        night = Night(chromium, "night")
+        night = Night(browser.new_page())
         night.visit(address)
         night.move(site.url)
         night.call("trust")
         night.start()
         site.hears(msg.Ready)
-        yield Bench(site, blobs, address, folder / "worker")
+        yield Bench(site, blobs, address, browser)
 
 
 def _worker_rows(folder: Path) -> list[Row]:
@@ -218,7 +209,8 @@ def _step_row(bench: Bench, contest: Contest, job: Job) -> Row:
     leases_ms, bare_ms = [], []
     for _ in range(ROUNDS):
         leases_ms.append(1000 * bench.lease(job, steps=contest.steps)[1] / contest.steps)
-        bare_ms.append(measure(f"{bench.address}/nightshift.html", contest)["msPerStep"])
+        bare = measure(bench.browser.browser_type, f"{bench.address}/nightshift.html", contest)
+        bare_ms.append(bare["msPerStep"])
     return beside(
         name=f"{contest.subject} step, through the worker",
         value=min(leases_ms),

@@ -1,16 +1,14 @@
-"""One browser for all of these tests, on a page that has the runtime's modules loaded."""
+"""A page that has the runtime's modules loaded, for all tests of a file."""
 
-import json
-import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import playwright.sync_api
 import pytest
 
 from tests.browser.shards import CASES, Shard, shard
-from tests.chromium import WEBGPU_FLAGS, Chromium, ChromiumMissing, browser
 from tests.static_site import static_site
 
 HERE = Path(__file__).parent
@@ -20,36 +18,35 @@ STATIC = HERE.parents[1] / "worker_protocol" / "static"
 class Page:
     """The page, and the folder that it fetches its files from."""
 
-    def __init__(self, chromium: Chromium, files: Path) -> None:
-        self._chromium = chromium
+    def __init__(self, page: playwright.sync_api.Page, files: Path) -> None:
+        self._page = page
         self.files = files
 
     def call(self, function: str, *arguments: Any) -> Any:
         """What a function of harness.js returns."""
-        listed = ", ".join(json.dumps(argument) for argument in arguments)
-        return self._chromium.evaluate(f"harness.{function}({listed})", timeout_s=120)
+        return self._page.evaluate("([name, given]) => harness[name](...given)", [function, arguments])
 
 
 @pytest.fixture(scope="session")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    files, profile = (tmp_path_factory.mktemp(name) for name in ("files", "profile"))
-    try:
-        with (
-            static_site({"/static/": STATIC, "/files/": files, "/": HERE}) as address,
-            browser(profile, flags=WEBGPU_FLAGS) as chromium,
-        ):
-            chromium.navigate(f"{address}/page.html")
-            yield Page(chromium, files)
-    except ChromiumMissing as missing:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(missing))
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture(scope="module")
+def page(chromium: playwright.sync_api.Browser, files: Path) -> Iterator[Page]:
+    with (
+        static_site({"/static/": STATIC, "/files/": files, "/": HERE}) as address,
+        chromium.new_context() as context,
+    ):
+        opened = context.new_page()
+        opened.goto(f"{address}/page.html")
+        yield Page(opened, files)
 
 
 @pytest.fixture(scope="session")
-def shard_of(page: Page) -> Callable[[str], Shard]:
+def shard_of(files: Path) -> Callable[[str], Shard]:
     """Shards by their case's name; each is captured and compiled once."""
-    return cache(lambda name: shard(name, page.files))
+    return cache(lambda name: shard(name, files))
 
 
 @pytest.fixture

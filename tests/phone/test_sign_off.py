@@ -3,19 +3,18 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from playwright.sync_api import Browser
 from torch import Tensor
 
 from metal_kernels.delta import delta_decode
 from metal_kernels.program.format import program_loads
 from metal_kernels.tensorfile import tensorfile_loads
 from scheduler.domain.spec import learning_rate_in_round
-from tests.chromium import WEBGPU_FLAGS, browser
 from tests.phone.sign_off_site import LEARNING_RATE, LOCAL_STEPS, ROUNDS, SCHEDULE, SHARDS
 from tests.phone.worker.conftest import Night
 from tests.scheduler.training import BATCH, digits
@@ -44,23 +43,16 @@ def codes(world: World) -> list[str]:
     return found
 
 
-@pytest.fixture
-def browsers(tmp_path: Path) -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-def paired(browsers: ExitStack, world: World, code: str) -> tuple[Night, str]:
+def paired(chromium: Browser, world: World, code: str) -> tuple[Night, str]:
     """A browser with a profile of its own that has become a device of the site, and the device's id."""
-    profile = world.folder / f"profile-{code}"
-    night = Night(browsers.enter_context(browser(profile, flags=WEBGPU_FLAGS)), "night")
+    night = Night(chromium.new_context().new_page())
     night.visit(world.url)
     device: str = night.call("pair", code)
     return night, device.replace("-", "")
 
 
-def test_three_browsers_learn_the_digits(world: World, codes: list[str], browsers: ExitStack) -> None:
-    nights = [paired(browsers, world, code) for code in codes]
+def test_three_browsers_learn_the_digits(world: World, codes: list[str], chromium: Browser) -> None:
+    nights = [paired(chromium, world, code) for code in codes]
     for night, _ in nights:
         night.start(url=None)  # which proves its kernels by the site's self-test first
     world.wait_until(lambda: world.ask("select state from scheduler_run") != [("active",)])
@@ -77,9 +69,9 @@ def test_three_browsers_learn_the_digits(world: World, codes: list[str], browser
 
 
 def test_a_laptop_and_a_browser_share_a_job_and_move_the_same_shard_alike(
-    world: World, codes: list[str], browsers: ExitStack
+    world: World, codes: list[str], chromium: Browser
 ) -> None:
-    night, phone = paired(browsers, world, codes[0])
+    night, phone = paired(chromium, world, codes[0])
     world.start_agent("laptop", "--pair", codes[1])
     night.start(url=None)
     world.wait_until(lambda: world.ask("select state from scheduler_run") != [("active",)])

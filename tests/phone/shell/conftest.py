@@ -1,4 +1,4 @@
-"""One site and one browser for these tests; each test begins with a browser that has forgotten everything.
+"""One site for these tests; each test begins with a browser that knows nothing.
 
 A test fails when the browser had to stop anything that the policy forbids, or a script of the page threw.
 """
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
-from tests.chromium import WEBGPU_FLAGS, Chromium, ChromiumMissing, browser
 from tests.phone.shell.phone import Phone
 
 ROOT = Path(__file__).parents[3]
@@ -71,36 +71,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     site.end()
 
 
-@pytest.fixture(scope="session")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    try:
-        with browser(tmp_path_factory.mktemp("profile"), flags=WEBGPU_FLAGS) as chromium:
-            yield chromium
-    except ChromiumMissing as missing:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(missing))
-
-
 @pytest.fixture
-def phone(site: Site, chromium: Chromium) -> Iterator[Phone]:
-    phone = Phone(chromium, site.address)
-    phone.forget_everything()
-    chromium.events.clear()
-    yield phone
-    assert complaints(chromium) == []
-    phone.forget_everything()
-
-
-def complaints(chromium: Chromium) -> list[str]:
-    """What the page's policy has stopped, and errors that nobody caught."""
-    found = []
-    for message in chromium.events:
-        params = message.get("params", {})
-        match message.get("method"):
-            case "Log.entryAdded" if params["entry"]["source"] == "security":
-                found.append(params["entry"]["text"])
-            case "Runtime.exceptionThrown":
-                details = params["exceptionDetails"]
-                found.append(details.get("exception", {}).get("description", details["text"]))
-    return found
+def phone(site: Site, chromium: Browser) -> Iterator[Phone]:
+    with chromium.new_context() as context:
+        phone = Phone(context, site.address)
+        yield phone
+        assert phone.complaints == []

@@ -1,14 +1,15 @@
 """The app in a browser, as a test uses it: what it shows, what is tapped and typed, and what its worker is told."""
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.chromium import Chromium
+from playwright.sync_api import BrowserContext, expect
 
-DIRECTOR = Path(__file__).with_name("director.js").read_text()
+from tests.chromium import complaints
+
+DIRECTOR = Path(__file__).with_name("director.js")
 PATIENCE_S = 120  # a bound on hanging, not on slowness
 LOOK_S = 0.05
 
@@ -16,50 +17,44 @@ LOOK_S = 0.05
 class Phone:
     """`played` says that the site's worker is one that tests play by the director."""
 
-    def __init__(self, chromium: Chromium, address: str, *, played: bool = True) -> None:
-        self.chromium = chromium
+    def __init__(
+        self, context: BrowserContext, address: str, *, played: bool = True, patience_s: float = PATIENCE_S
+    ) -> None:
         self.address = address
-        self._director = DIRECTOR if played else ""
-        self.patience_s = PATIENCE_S
+        self.complaints = complaints(context)
+        self.patience_s = patience_s
+        if played:
+            context.add_init_script(path=DIRECTOR)
+        self.page = context.new_page()
+        self.page.set_default_timeout(1000 * patience_s)
 
     # ---- getting there
 
     def open(self, path: str = "/device/", *, before: str = "") -> None:
-        """Load a page of the site. `before` is JavaScript that runs ahead of the page's own."""
-        script = self.chromium.call(
-            "Page.addScriptToEvaluateOnNewDocument", source=f"{self._director}\n{before}"
-        )
-        self.chromium.navigate("about:blank")  # so that another fragment is another load
-        self.chromium.navigate(f"{self.address}{path}")
-        self.chromium.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
-
-    def forget_everything(self) -> None:
-        self.chromium.navigate("about:blank")
-        self.chromium.call("Storage.clearDataForOrigin", origin=self.address, storageTypes="all")
-        self.chromium.call("Network.clearBrowserCookies")
+        """Load a page of the site. `before` is JavaScript that runs ahead of the page's own, from now on."""
+        if before:
+            self.page.add_init_script(before)
+        self.page.goto("about:blank")  # so that another fragment is another load
+        self.page.goto(f"{self.address}{path}")
 
     # ---- doing
 
     def tap(self, selector: str) -> None:
-        self.wait_for(
-            f"document.querySelector({json.dumps(selector)})?.matches(':not(:disabled)')"
-            f"&& document.querySelector({json.dumps(selector)}).checkVisibility()"
-        )
-        self.js(f"document.querySelector({json.dumps(selector)}).click()")
+        self.page.locator(selector).click()
 
     def type(self, selector: str, text: str) -> None:
-        self.js(f"document.querySelector({json.dumps(selector)}).value = {json.dumps(text)}")
+        self.page.locator(selector).fill(text)
 
-    def js(self, expression: str) -> Any:
-        return self.chromium.evaluate(expression, timeout_s=PATIENCE_S)
+    def js(self, expression: str, argument: object = None) -> Any:
+        return self.page.evaluate(expression, argument)
 
     def become(self, **changes: object) -> None:
         """The worker's state, from now on."""
-        self.js(f"director.become({json.dumps(changes)})")
+        self.js("(changes) => director.become(changes)", changes)
 
     def answers(self, **answers: list[dict[str, Any]]) -> None:
         """What the worker answers to messages of the page, by their type."""
-        self.js(f"Object.assign(director.answers, {json.dumps(answers)})")
+        self.js("(answers) => Object.assign(director.answers, answers)", answers)
 
     def told(self, kind: str) -> list[dict[str, Any]]:
         """What the page has told the worker, of one type."""
@@ -75,17 +70,21 @@ class Phone:
 
     def text(self, selector: str = "body") -> str:
         """What a person can read there."""
-        text: str = self.js(f"document.querySelector({json.dumps(selector)}).innerText")
-        return " ".join(text.split())
+        return " ".join(self.page.locator(selector).inner_text().split())
 
     def until_screen(self, name: str) -> None:
-        self.wait(lambda: self.screen == name, f"the screen {name}")
+        self.until_visible(f"[data-screen={name}]")
+
+    def until_visible(self, selector: str) -> None:
+        expect(self.page.locator(selector)).to_be_visible(timeout=1000 * self.patience_s)
 
     def until_text(self, words: str, selector: str = "body") -> None:
-        self.wait(lambda: words in self.text(selector), f"{words!r} in {selector}")
+        place = expect(self.page.locator(selector))
+        place.to_contain_text(words, use_inner_text=True, timeout=1000 * self.patience_s)
 
     def wait_for(self, expression: str) -> None:
-        self.wait(lambda: bool(self.js(f"Boolean({expression})")), expression)
+        """As Playwright's own `wait_for_function` evaluates anew, which the site's policy stops."""
+        self.wait(lambda: self.js(f"Boolean({expression})"), expression)
 
     def wait(self, true: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + self.patience_s

@@ -5,18 +5,22 @@ Part of `python -m tests.screens`, which saves them beside the site's pages.
 
 import sys
 import tempfile
-from base64 import b64decode
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
-from tests.chromium import WEBGPU_FLAGS, browser
-from tests.phone.shell.conftest import Site, complaints
+from playwright.sync_api import Browser
+
+from tests.chromium import chromium
+from tests.phone.shell.conftest import Site
 from tests.phone.shell.phone import Phone
 
 OUT = Path("var/screens")
-LOOKS = {"phone": (390, 844, "light"), "dark": (390, 844, "dark"), "desktop": (1440, 900, "light")}
-SETTLED = "new Promise((resolve) => setTimeout(resolve, 400))"
+LOOKS: Final[dict[str, tuple[int, int, Literal["light", "dark"]]]] = {
+    "phone": (390, 844, "light"),
+    "dark": (390, 844, "dark"),
+    "desktop": (1440, 900, "light"),
+}
 IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 26_0 like Mac OS X) AppleWebKit/605.1.15 Mobile Safari/604.1"
 HOUR_MS = 3_600_000
 BUSY: dict[str, Any] = {
@@ -42,13 +46,15 @@ def pictures(out: Path) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="nightshift-phone-") as folder:
         site = Site(Path(folder))
         try:
-            with browser(Path(folder) / "profile", flags=WEBGPU_FLAGS) as chromium:
-                phone = Phone(chromium, site.address)
+            with chromium() as browser:
+                phone = _phone(browser, site)
                 save = _saver(phone, out)
                 enrolment(phone, site.code(), save)
                 night(phone, save)
-                troubles(phone, save)
-                return complaints(chromium)
+                iphone, stranger = _phone(browser, site, user_agent=IPHONE), _phone(browser, site)
+                installed_first(iphone, _saver(iphone, out))
+                troubles(stranger, _saver(stranger, out))
+                return phone.complaints + iphone.complaints + stranger.complaints
         finally:
             site.end()
 
@@ -58,7 +64,7 @@ def enrolment(phone: Phone, code: str, save: Save) -> None:
     phone.until_screen("welcome")
     save("welcome")
     phone.tap("#welcome-go")
-    phone.wait_for("document.querySelector('#probe-go:not(:disabled)')")
+    phone.until_visible("#probe-go:not(:disabled)")
     save("probe")
     phone.answers(benchmark=[{"type": "benchmark", "progress": 0.4}])
     phone.tap("#probe-go")
@@ -104,19 +110,18 @@ def night(phone: Phone, save: Save) -> None:
     save("home-removed")
 
 
-def troubles(phone: Phone, save: Save) -> None:
-    phone.forget_everything()
-    phone.open(
-        "/device/#code=ABCD-EFGH",
-        before=f"Object.defineProperty(navigator, 'userAgent', {{value: '{IPHONE}'}})",
-    )
+def installed_first(phone: Phone, save: Save) -> None:
+    phone.open("/device/#code=ABCD-EFGH")
     phone.tap("#welcome-go")
-    phone.wait_for("document.querySelector('#install-advice').checkVisibility()")
+    phone.until_visible("#install-advice")
     save("probe-iphone")
+
+
+def troubles(phone: Phone, save: Save) -> None:
     phone.open()
     phone.answers(probe=[{"type": "probe", "missing": ["webgpu"]}])
     phone.tap("#welcome-go")
-    phone.wait_for("document.querySelector('#probe-again').checkVisibility()")
+    phone.until_visible("#probe-again")
     save("probe-lacks")
     phone.open()
     phone.tap("#welcome-go")
@@ -132,21 +137,17 @@ def troubles(phone: Phone, save: Save) -> None:
     save("measure-wrong")
 
 
-def _saver(phone: Phone, out: Path) -> Save:
-    call = phone.chromium.call
+def _phone(browser: Browser, site: Site, **options: Any) -> Phone:
+    """A browser that knows nothing yet."""
+    return Phone(browser.new_context(reduced_motion="reduce", **options), site.address)
 
+
+def _saver(phone: Phone, out: Path) -> Save:
     def save(name: str) -> None:
         for look, (width, height, scheme) in LOOKS.items():
-            metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": look != "desktop"}
-            call("Emulation.setDeviceMetricsOverride", **metrics)
-            features = [
-                {"name": "prefers-color-scheme", "value": scheme},
-                {"name": "prefers-reduced-motion", "value": "reduce"},
-            ]
-            call("Emulation.setEmulatedMedia", features=features)
-            phone.js(SETTLED)
-            (out / f"app-{name}-{look}.png").write_bytes(b64decode(call("Page.captureScreenshot")["data"]))
-        call("Emulation.clearDeviceMetricsOverride")
+            phone.page.set_viewport_size({"width": width, "height": height})
+            phone.page.emulate_media(color_scheme=scheme)
+            phone.page.screenshot(path=out / f"app-{name}-{look}.png", animations="disabled")
 
     return save
 

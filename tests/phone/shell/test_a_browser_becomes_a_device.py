@@ -79,7 +79,8 @@ def test_an_owner_who_is_logged_in_needs_no_code(phone: Phone, site: Site):
     phone.open("/log-in/?next=/device/")
     phone.type("[name=username]", EMAIL)
     phone.type("[name=password]", PASSWORD)
-    phone.chromium.load("Runtime.evaluate", expression="document.querySelector('main form').submit()")
+    with phone.page.expect_navigation():
+        phone.tap("main form button:not([type=button])")
     phone.open()
     phone.tap("#welcome-go")
     phone.tap("#probe-go")

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
-from tests.chromium import Chromium
-from tests.phone.shell.conftest import complaints
 from tests.phone.shell.phone import Phone
 from tests.worker_protocol.test_real_devices_at_a_real_site import World
 
@@ -23,13 +22,11 @@ def world(tmp_path: Path) -> Iterator[World]:
     world.end()
 
 
-def test_from_a_scanned_code_to_money_that_is_shown(world: World, chromium: Chromium) -> None:
+def test_from_a_scanned_code_to_money_that_is_shown(world: World, chromium: Browser) -> None:
     site = world.start_site()
     assert site.stdout is not None
     code = json.loads(site.stdout.readline())["codes"][0]
-    chromium.events.clear()
-    phone = Phone(chromium, world.url, played=False)
-    phone.patience_s = PATIENCE_S
+    phone = Phone(chromium.new_context(), world.url, played=False, patience_s=PATIENCE_S)
     phone.open(f"/device/#code={code}")
     phone.tap("#welcome-go")
     phone.tap("#probe-go")
@@ -48,4 +45,4 @@ def test_from_a_scanned_code_to_money_that_is_shown(world: World, chromium: Chro
     phone.tap("#stop")
     phone.until_screen("stopped")
     assert "Nothing is running on this device now. Earned tonight: $" in phone.text("#stopped-words")
-    assert complaints(chromium) == []
+    assert phone.complaints == []

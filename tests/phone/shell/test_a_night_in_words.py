@@ -4,6 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.phone.shell.phone import Phone
 
@@ -121,7 +122,7 @@ def test_a_tap_stops_it_and_says_so_and_it_can_start_again(night):
     assert len(night.told("stop")) == 1
     night.tap("#again")
     night.until_screen("night")
-    assert len(night.told("start")) == 2
+    night.wait(lambda: len(night.told("start")) == 2, "another start")
 
 
 def test_a_worker_that_does_not_answer_is_stopped_all_the_same(night):
@@ -138,13 +139,14 @@ def test_a_worker_that_does_not_answer_is_stopped_all_the_same(night):
 
 
 def test_the_escape_key_stops_it_too(night):
-    night.js("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
+    night.page.keyboard.press("Escape")
     night.until_screen("stopped")
 
 
 def test_the_button_that_covers_the_screen_has_the_focus_and_a_name(night):
-    assert night.js("document.activeElement.id") == "stop"
-    assert night.js("document.activeElement.textContent") == "Stop working"
+    stop = night.page.get_by_role("button", name="Stop working")
+    expect(stop).to_have_id("stop")
+    expect(stop).to_be_focused()
 
 
 def test_the_screen_is_kept_on_and_again_after_the_page_was_hidden(paired):
@@ -207,7 +209,7 @@ def test_what_ends_a_night_is_said_with_the_next_step(night, code, words, button
 def test_a_device_that_is_not_known_any_more_is_paired_anew(night):
     night.become(phase="ended", error={"code": "device_removed", "message": ""})
     night.until_screen("home")
-    assert not night.js("document.querySelector('#start').checkVisibility()")
+    expect(night.page.locator("#start")).to_be_hidden()
     night.tap("#home-act")
     night.until_screen("welcome")
 
@@ -226,7 +228,7 @@ def test_a_worker_that_dies_is_started_again(night):
     night.js("director.fail()")
     night.wait(lambda: len(night.told("start")) == 2, "another start")
     assert night.screen == "night"
-    night.chromium.events.clear()  # the death was meant
+    night.complaints.clear()  # the death was meant
 
 
 @pytest.mark.parametrize(

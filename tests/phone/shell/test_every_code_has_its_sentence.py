@@ -1,6 +1,5 @@
 """Whatever the protocol, the site or the browser can refuse has a sentence for the owner, and the next step."""
 
-import json
 import re
 from pathlib import Path
 from typing import get_args
@@ -10,8 +9,8 @@ import pytest
 from accounts import errors as accounts_errors
 from accounts.domain.policy import BlockReason
 from common.errors import NightshiftError
-from tests.chromium import Chromium
-from tests.phone.shell.conftest import ROOT, Site
+from tests.phone.shell.conftest import ROOT
+from tests.phone.shell.phone import Phone
 from worker_protocol.wire import messages
 
 pytestmark = pytest.mark.browser
@@ -43,13 +42,14 @@ CODES = {
 }
 
 
-def sentences(chromium: Chromium, site: Site, asked: list[tuple[str, str]]) -> list[dict[str, str]]:
+def sentences(phone: Phone, asked: list[tuple[str, str]]) -> list[dict[str, str]]:
     """What the app says to each (family, code)."""
-    chromium.navigate(f"{site.address}/device/")
-    found: list[dict[str, str]] = chromium.evaluate(
-        f"""import("/static/worker_protocol/app/sentences.js").then(({{ sentenceFor, anySentenceFor }}) =>
-            {json.dumps(asked)}.map(([family, code]) =>
-                family === "any" ? anySentenceFor(code, {{ message: "" }}) : sentenceFor(family, code)))"""
+    phone.open()
+    found: list[dict[str, str]] = phone.js(
+        """(asked) => import("/static/worker_protocol/app/sentences.js").then(({ sentenceFor, anySentenceFor }) =>
+            asked.map(([family, code]) =>
+                family === "any" ? anySentenceFor(code, { message: "" }) : sentenceFor(family, code)))""",
+        asked,
     )
     return found
 
@@ -69,39 +69,39 @@ def test_the_document_is_read_as_it_is_meant():
     assert set(CODES["revoke"]) == {"expired", "cancelled", "blocked", "superseded", "unknown"}
 
 
-def test_every_code_of_the_protocol_has_a_sentence(chromium, site):
+def test_every_code_of_the_protocol_has_a_sentence(phone):
     asked = [(family, code) for family, codes in CODES.items() for code in codes]
-    told = dict(zip(asked, sentences(chromium, site, asked), strict=True))
+    told = dict(zip(asked, sentences(phone, asked), strict=True))
     assert [key for key, sentence in told.items() if not is_fit_for_people(sentence)] == []
 
 
-def test_every_refusal_of_a_pairing_has_a_sentence(chromium, site):
+def test_every_refusal_of_a_pairing_has_a_sentence(phone):
     classes: list[type[NightshiftError]] = [
         accounts_errors.LimitError, accounts_errors.InvalidName, accounts_errors.InvalidDeviceFacts,
         accounts_errors.InvalidPublicKey, *accounts_errors.PairingError.__subclasses__(),
     ]  # fmt: skip
     asked = [("pairing", cls.code) for cls in classes]
-    told = zip(asked, sentences(chromium, site, asked), strict=True)
+    told = zip(asked, sentences(phone, asked), strict=True)
     assert [code for code, sentence in told if not is_fit_for_people(sentence)] == []
 
 
-def test_every_trouble_that_the_worker_names_has_a_sentence(chromium, site):
+def test_every_trouble_that_the_worker_names_has_a_sentence(phone):
     text = "\n".join(path.read_text() for path in Path(WORKER).glob("*.js"))
     codes = set(re.findall(r'CannotWork\(\s*"(\w+)"', text))
     codes |= set(re.findall(r'code: "(\w+)"', text)) | set(re.findall(r'missing\.push\("(\w+)"\)', text))
     codes |= {"webgpu", "gpu", "unreachable", "connection_lost", "storage_full"}
     assert {"other_tab", "self_test_failed", "no_gpu"} <= codes
     asked = [("any", code) for code in sorted(codes)]
-    told = zip(asked, sentences(chromium, site, asked), strict=True)
+    told = zip(asked, sentences(phone, asked), strict=True)
     assert [code for code, sentence in told if not is_fit_for_people(sentence)] == []
 
 
-def test_reasons_that_the_worker_itself_has_for_resting_have_a_sentence(chromium, site):
+def test_reasons_that_the_worker_itself_has_for_resting_have_a_sentence(phone):
     asked = [("blocked", reason) for reason in ("stopped", "hidden", "gpu_lost", "too_hot")]
-    assert all(is_fit_for_people(sentence) for sentence in sentences(chromium, site, asked))
+    assert all(is_fit_for_people(sentence) for sentence in sentences(phone, asked))
 
 
-def test_a_code_of_a_newer_site_is_named_with_what_to_do(chromium, site):
-    (sentence,) = sentences(chromium, site, [("error", "from_the_future")])
+def test_a_code_of_a_newer_site_is_named_with_what_to_do(phone):
+    (sentence,) = sentences(phone, [("error", "from_the_future")])
     assert "from_the_future" in sentence["what"]
     assert sentence["act"] == "reload"

@@ -1,6 +1,7 @@
 """A browser that cannot be a device says what it lacks and what to do; a camera that says no is no dead end."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.phone.shell.phone import Phone
 
@@ -44,10 +45,10 @@ def test_what_is_missing_is_said_in_one_sentence_with_the_remedy(phone: Phone, m
     phone.answers(probe=[{"type": "probe", "missing": [missing]}])
     phone.tap("#welcome-go")
     phone.until_text(words, "#checks")
-    assert phone.js("document.querySelector('#probe-go').disabled")
+    expect(phone.page.locator("#probe-go")).to_be_disabled()
     phone.answers(probe=[{"type": "probe", "missing": []}])
     phone.tap("#probe-again")
-    phone.wait_for("!document.querySelector('#probe-go').disabled")
+    expect(phone.page.locator("#probe-go")).to_be_enabled()
 
 
 def test_wrong_results_end_the_enrolment_and_name_the_kernels(phone: Phone):
@@ -69,7 +70,7 @@ def test_a_camera_that_is_refused_leaves_other_ways(phone: Phone):
     phone.tap("#scan")
     phone.until_text("The browser may not use the camera.", "#code-error")
     assert "type the code" in phone.text("#code-error")
-    assert not phone.js("document.querySelector('#scanner').checkVisibility()")
+    expect(phone.page.locator("#scanner")).to_be_hidden()
 
 
 def test_the_camera_reads_a_code_of_this_site_and_closes(phone: Phone):
@@ -77,9 +78,9 @@ def test_the_camera_reads_a_code_of_this_site_and_closes(phone: Phone):
     phone.tap("#welcome-go")
     phone.tap("#probe-go")
     phone.tap("#scan")
-    phone.wait_for("document.querySelector('#scanner').checkVisibility()")
+    phone.until_visible("#scanner")
     phone.js("seen = 'https://elsewhere.example/device/#code=ABCD-EFGH'")
-    phone.js("new Promise((resolve) => setTimeout(resolve, 500))")
+    phone.page.wait_for_timeout(500)
     assert phone.screen == "join"
     phone.js("seen = `${location.origin}/device/#code=ABCD-EFGH`")
     phone.until_screen("offer")
@@ -94,4 +95,4 @@ def test_what_is_no_code_is_refused_where_it_was_typed(phone: Phone):
     phone.type("#code", "HELLO")
     phone.tap("#code-form button:not([type=button])")
     phone.until_text("This is not a pairing code. Codes have eight letters and digits", "#code-error")
-    assert phone.js("document.activeElement.id") == "code"
+    expect(phone.page.locator("#code")).to_be_focused()

@@ -1,7 +1,5 @@
-"""One browser for the worker's modules, on a page that has them loaded."""
+"""Pages that have the worker's modules loaded, or start workers as the phone app does."""
 
-import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,9 +7,9 @@ from typing import Any, Protocol
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from playwright.sync_api import Browser, CDPSession, Page
 
 from tests.browser.conftest import STATIC
-from tests.chromium import WEBGPU_FLAGS, Chromium, ChromiumMissing, browser
 from tests.phone.worker.jobs import long_job, tiny_job
 from tests.phone.worker.standins import Site, stand_in
 from tests.phone.worker.urls import SELF_TEST_FOLDER
@@ -30,17 +28,6 @@ PATIENCE_S = 120  # a bound on hanging, not on slowness
 
 
 @pytest.fixture(scope="session")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    try:
-        with browser(tmp_path_factory.mktemp("profile"), flags=WEBGPU_FLAGS) as chromium:
-            yield chromium
-    except ChromiumMissing as missing:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(missing))
-
-
-@pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where the worker's files, the self-test and the tests' pages are served, which may call any other address."""
     trial = tmp_path_factory.mktemp("trial")
@@ -56,39 +43,43 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class Harness:
-    """A page with the functions of harness.js or night.js, each test's from new."""
+    """A page with the functions of harness.js or night.js."""
 
-    def __init__(self, chromium: Chromium, name: str) -> None:
-        self.chromium = chromium
+    def __init__(self, page: Page, name: str) -> None:
+        self.page = page
         self._name = name
 
-    @property
-    def is_open(self) -> bool:
-        return bool(self.chromium.evaluate(f"'{self._name}' in globalThis"))
-
     def visit(self, address: str) -> None:
-        self.chromium.navigate(f"{address}/phone/{self._name}.html")
-        deadline = time.monotonic() + PATIENCE_S
-        while not self.is_open:
-            assert time.monotonic() < deadline, address
-            time.sleep(0.05)
+        self.page.goto(f"{address}/phone/{self._name}.html")
 
     def call(self, function: str, *arguments: Any) -> Any:
-        listed = ", ".join(json.dumps(argument) for argument in arguments)
-        return self.chromium.evaluate(f"{self._name}.{function}({listed})", timeout_s=600)
+        return self.page.evaluate(f"([name, given]) => {self._name}[name](...given)", [function, arguments])
 
 
-@pytest.fixture
-def page(chromium: Chromium, address: str) -> Harness:
-    """The page with the worker's modules; loaded anew only if a test before has left it."""
-    harness = Harness(chromium, "harness")
-    if not harness.is_open:
+@pytest.fixture(scope="module")
+def page(chromium: Browser, address: str) -> Iterator[Harness]:
+    """The page with the worker's modules."""
+    with chromium.new_context() as context:
+        harness = Harness(context.new_page(), "harness")
         harness.visit(address)
-    return harness
+        yield harness
 
 
 class Night(Harness):
     """A page that starts workers as the phone app does."""
+
+    def __init__(self, page: Page) -> None:
+        super().__init__(page, "night")
+
+    def tab(self, address: str) -> "Night":
+        """Another tab of the same browser."""
+        night = Night(self.page.context.new_page())
+        night.visit(address)
+        return night
+
+    def devtools(self) -> CDPSession:
+        """For what Playwright has no word for."""
+        return self.page.context.new_cdp_session(self.page)
 
     def start(self, name: str = "worker", *, url: str | None = NO_SELF_TEST) -> None:
         self.call("open", name)
@@ -126,15 +117,14 @@ class Night(Harness):
 
 
 @pytest.fixture
-def night(chromium: Chromium, address: str, site: Site) -> Iterator[Night]:
+def night(chromium: Browser, address: str, site: Site) -> Iterator[Night]:
     """A page of a browser that is paired with the stand-in site and has passed the self-test before."""
-    night = Night(chromium, "night")
-    night.visit(address)
-    night.move(site.url)
-    night.call("trust")
-    yield night
-    chromium.navigate("about:blank")  # which ends its workers
-    chromium.call("Storage.clearDataForOrigin", origin=address, storageTypes="all")
+    with chromium.new_context() as context:
+        night = Night(context.new_page())
+        night.visit(address)
+        night.move(site.url)
+        night.call("trust")
+        yield night
 
 
 @pytest.fixture

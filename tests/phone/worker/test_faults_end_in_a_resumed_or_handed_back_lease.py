@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 
 import pytest
+from playwright.sync_api import Browser
 
 from metal_kernels.tensorfile import tensorfile_dumps, tensorfile_loads
-from tests.chromium import Chromium
 from tests.phone.worker.conftest import LEASE, OTHER_LEASE, Leases, Night
 from tests.phone.worker.jobs import tiny_job
 from tests.phone.worker.standins import Site, stand_in
@@ -92,13 +92,13 @@ def test_an_upload_that_fails_goes_on(
 
 
 def test_a_lost_gpu_hands_the_lease_back_and_the_next_one_is_trained(
-    night: Night, site: Site, lease: Leases, chromium: Chromium
+    night: Night, site: Site, lease: Leases, chromium: Browser
 ) -> None:
     night.start()
     site.hears(msg.Ready)
     site.says(lease(long=True))
     site.hears_step()
-    chromium.call("Browser.crashGpuProcess")
+    chromium.new_browser_cdp_session().send("Browser.crashGpuProcess")
     assert site.hears(msg.Handback).reason == "device_lost"
     site.hears(msg.Ready)
     site.says(lease(OTHER_LEASE))
@@ -106,18 +106,15 @@ def test_a_lost_gpu_hands_the_lease_back_and_the_next_one_is_trained(
 
 
 def test_full_storage_costs_the_cache_and_not_the_lease(
-    night: Night, site: Site, lease: Leases, chromium: Chromium, address: str
+    night: Night, site: Site, lease: Leases, address: str
 ) -> None:
-    chromium.call("Storage.overrideQuotaForOrigin", origin=address, quotaSize=1_000)
-    try:
-        night.start()
-        site.hears(msg.Ready)
-        site.says(lease())
-        assert site.hears(msg.Result).lease_id == LEASE
-        assert night.wait_until(lambda state: state["error"])["error"]["code"] == "storage_full"
-        site.says(msg.Ack(lease_id=LEASE, accepted=True))
-    finally:
-        chromium.call("Storage.overrideQuotaForOrigin", origin=address)
+    night.devtools().send("Storage.overrideQuotaForOrigin", {"origin": address, "quotaSize": 1_000})
+    night.start()
+    site.hears(msg.Ready)
+    site.says(lease())
+    assert site.hears(msg.Result).lease_id == LEASE
+    assert night.wait_until(lambda state: state["error"])["error"]["code"] == "storage_full"
+    site.says(msg.Ack(lease_id=LEASE, accepted=True))
 
 
 def test_the_second_tab_of_a_device_says_so_and_the_first_works_on(
@@ -141,7 +138,7 @@ def test_a_tab_that_is_told_of_a_newer_one_elsewhere_ends(night: Night, site: Si
     assert night.wait_until(lambda state: state["phase"] == "ended")["error"]["code"] == "superseded"
 
 
-def test_a_site_that_restarts_finds_its_device_again(night: Night, chromium: Chromium) -> None:
+def test_a_site_that_restarts_finds_its_device_again(night: Night) -> None:
     with stand_in() as before:
         port = int(before.url.rpartition(":")[2])
         night.move(before.url)
