@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import re
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -172,12 +173,13 @@ class SocketSite:
         return [self.heard.get_nowait() for _ in range(self.heard.qsize())]
 
     async def handle(self, socket: ServerConnection) -> None:
+        started = time.monotonic()
         session = ServerSession(nonce=NONCE, now_ms=0)
         session.heartbeat_ms = 1_000
         self._socket, self._session = socket, session
         with suppress(ConnectionClosed):
             async for frame in socket:
-                for message in session.receive(frame, 0):
+                for message in session.receive(frame, round(1000 * (time.monotonic() - started))):
                     self._answer(message, session)
                 await self._flush()
                 if session.close_code is not None:
