@@ -4,12 +4,14 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+SUBJECT_MAX_CHARS = 100
+
 
 class Notice(models.Model):
     """An e-mail to one person, written with what it tells of and sent soon after."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    subject = models.CharField(max_length=100)
+    subject = models.CharField(max_length=SUBJECT_MAX_CHARS)
     body = models.TextField()
     tries = models.PositiveSmallIntegerField(default=0)
     next_try_at = models.DateTimeField(null=True, help_text="empty: sent, or given up")

@@ -14,8 +14,6 @@ from billing.models import Notice
 
 log = logging.getLogger(__name__)
 
-SUBJECT_MAX_CHARS = 100
-
 
 def notice_write(*, user: User, subject: str, body: str, now: datetime) -> Notice:
     """Put an e-mail to this person on its way. Call it in the transaction of what it is about."""

@@ -14,9 +14,9 @@ from django.db import transaction
 from accounts.models import User
 from accounts.services import user_lock
 from billing.models import BillingNews
+from billing.models.notices import SUBJECT_MAX_CHARS
 from billing.selectors import wallet_frozen_because
 from billing.services import notice_write
-from billing.services.notices import SUBJECT_MAX_CHARS
 from common.clock import utc_now
 from marketplace.models import Job
 from scheduler.services import run_pause, run_resume

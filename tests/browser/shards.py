@@ -1,7 +1,7 @@
 """A shard of each model that is trained in the browser: its files, and what the reference runtime makes of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from metal_kernels.compiler.delta import compile_delta
 from metal_kernels.compiler.format import compiled_dumps
 from metal_kernels.frontend.capture import capture_training_step
 from metal_kernels.frontend.optimizers import AdamW, OptimizerSpec, Sgd
-from metal_kernels.program.graph import Program
+from metal_kernels.program.graph import DeltaBits, Program
 from metal_kernels.runtimes.reference import ReferenceRuntime, initial_state, optimizer_zeros
 from metal_kernels.tensorfile import tensorfile_dumps
 from tests.metal_kernels.models import Cnn, Gpt, Mlp
@@ -34,10 +34,18 @@ class Case:
     inputs: Callable[[], Tensor]
     target: Callable[[], Tensor]
     optimizer: OptimizerSpec
+    delta_bits: DeltaBits = 8
 
 
 CASES: Final = {
     "mlp": Case(Mlp, lambda: torch.randn(ROWS, 64), lambda: torch.randint(10, (ROWS,)), Sgd(momentum=0.9)),
+    "mlp, 4 bits": Case(
+        Mlp,
+        lambda: torch.randn(ROWS, 64),
+        lambda: torch.randint(10, (ROWS,)),
+        Sgd(momentum=0.9),
+        delta_bits=4,
+    ),
     "dropout": Case(
         lambda: nn.Sequential(
             nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 10), nn.Dropout(0.1)
@@ -81,19 +89,20 @@ def shard(name: str, folder: Path) -> Shard:
     torch.manual_seed(0)
     case = CASES[name]
     module, inputs, target = case.module(), case.inputs(), case.target()
-    program = capture_training_step(
+    captured = capture_training_step(
         module,
         loss="cross_entropy",
         optimizer=case.optimizer,
         example_inputs=[inputs[:BATCH]],
         example_target=target[:BATCH],
     )
+    program = replace(captured, delta_bits=case.delta_bits)
     zeros = optimizer_zeros(program)
     params = {
         key: tensor.clone() for key, tensor in initial_state(module, program).items() if key not in zeros
     }
     compiled = compile_program(program, device="cpu").compiled
-    delta = compile_delta(program.model_spec, device="cpu").compiled
+    delta = compile_delta(program.model_spec, device="cpu", bits=program.delta_bits).compiled
     (folder / f"{name}.program").write_bytes(compiled_dumps(program, {"cpu": compiled}, {"cpu": delta}))
     (folder / f"{name}.params").write_bytes(tensorfile_dumps(params))
     (folder / f"{name}.slice").write_bytes(tensorfile_dumps({"inputs": inputs, "targets": target}))

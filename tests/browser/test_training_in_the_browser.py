@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from metal_kernels.delta import delta_decode
+from metal_kernels.delta import LARGEST, delta_decode
 from metal_kernels.tensorfile import tensorfile_loads
 from tests.browser.conftest import Page
 from tests.browser.shards import STEPS, Shard
@@ -44,14 +44,15 @@ def test_the_gpu_encodes_the_delta_and_makes_up_for_rounding_in_the_next(
     runs = 3
     answer = page.call("trainDeltas", any_shard.name, any_shard.task, runs)["value"]
     spec = any_shard.program.model_spec
-    readers = [delta_decode(b64decode(run["delta"]), spec=spec) for run in answer["deltas"]]
+    bits = any_shard.program.delta_bits
+    readers = [delta_decode(b64decode(run["delta"]), spec=spec, bits=bits) for run in answer["deltas"]]
     read_back = delta_decode(b64decode(answer["readBack"]), spec=spec)
     for name, value in spec.items():
         moved = any_shard.trained[name] - any_shard.params[name]
         if value.dtype != "float32":
             assert all(torch.equal(delta[name], read_back[name]) for delta in readers)
             continue
-        unit = float(read_back[name].abs().max()) / 127 + 1e-6
+        unit = float(read_back[name].abs().max()) / LARGEST[bits] + 1e-6
         torch.testing.assert_close(readers[0][name], read_back[name], rtol=0, atol=1.01 * unit)
         total = torch.stack([delta[name] for delta in readers]).sum(dim=0)
         torch.testing.assert_close(total, runs * moved, rtol=1e-3, atol=0.6 * unit)

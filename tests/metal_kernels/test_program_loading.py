@@ -70,8 +70,16 @@ def test_a_truncated_file_is_refused(mlp_forward, length):
         program_loads(program_dumps(mlp_forward)[:length])
 
 
-@pytest.mark.parametrize("metadata", [{"format": "nightshift.delta"}, {"version": "2"}, {"graph": "{"}])
-def test_another_format_version_or_no_graph_is_refused(mlp_forward, metadata):
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"format": "nightshift.delta"},
+        {"version": "2"},
+        {"graph": "{"},
+        *({"delta_bits": bits} for bits in ("8", "3", "", "4 ", "\u0664")),
+    ],
+)
+def test_another_format_version_no_graph_or_bits_that_nobody_sends_are_refused(mlp_forward, metadata):
     with pytest.raises(ProgramFormatError):
         program_loads(edited(mlp_forward, lambda graph: None, **metadata))
 

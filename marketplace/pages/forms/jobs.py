@@ -30,7 +30,7 @@ LOSSES = [
     ("mse", "Mean squared error"),
     ("huber", "Huber: outliers pull less"),
 ]
-DELTA_BITS = [(8, "8 bits a number"), (4, "4 bits: half the upload")]
+DELTA_BITS = [(8, "8 bits a number"), (4, "4 bits a number")]
 DROPOUT_HELP = "Share of values that training leaves out at random, such as 0.1. Left empty: none."
 # AdamW is what transformers are trained with.
 FIRST_CHOICE = {"tokens": {"model": "gpt", "optimizer": "adamw"}}
@@ -143,8 +143,8 @@ class JobForm(forms.Form):
         coerce=int,
         required=False,
         empty_value=None,
-        label="Sent as",
-        help_text="How finely devices tell what they learned. 4 bits suit large models and slow connections.",
+        label="Changes sent in",
+        help_text="How finely devices tell what they learned. 4 bits halve uploads; the model may learn less well.",
     )
 
     budget = UsdField(

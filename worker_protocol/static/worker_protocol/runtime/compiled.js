@@ -30,8 +30,8 @@ const STATE_ROLES = ["parameter", "buffer", "optimizer"];
 const MODEL_ROLES = ["parameter", "buffer"];
 const FREE_ROLES = ["scratch", "order", "losses", "result"];
 
-// {kind, inputs, outputs, constants, delta, deltaBits, batch, kernels, buffers, dispatches, copies}, the last five as in
-// metal_kernels/compiler/compiled.py; `constants` is a Map of tensors, `delta` the compiled program that encodes the
+// {kind, inputs, outputs, constants, delta, deltaBits, batch, kernels, buffers, dispatches, copies}, the last five as
+// in metal_kernels/compiler/compiled.py; `constants` is a Map of tensors, `delta` the compiled program that encodes the
 // delta in steps of `deltaBits`, or null. Throws a ProgramError.
 export async function compiledLoads(bytes, deviceClass, { expectedSha256 = null } = {}) {
   if (bytes.length > MAX_FILE_BYTES) {

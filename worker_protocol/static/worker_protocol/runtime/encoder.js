@@ -14,8 +14,8 @@ export class DeltaEncoder {
   #places;
   #bits;
 
-  // `compiled` is the `delta` of a compiled program and `bits` its `deltaBits`; `places` has the position of each trained tensor in the training
-  // executor, by name. A tensor without a place is one that no kernel touches.
+  // `compiled` is the `delta` of a compiled program and `bits` its `deltaBits`; `places` has the position of each
+  // trained tensor in the training executor, by name. A tensor without a place is one that no kernel touches.
   static async create(gpu, compiled, places, bits) {
     return new DeltaEncoder(compiled, await Executor.create(gpu, compiled), places, bits);
   }

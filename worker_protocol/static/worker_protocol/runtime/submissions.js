@@ -7,7 +7,6 @@ export const SUBMISSION_MS = 100;
 // Measured times correct measured ones by at most this factor at once: a busy moment is no lasting change.
 const LARGEST_CORRECTION = 2;
 
-// Work is counted through all steps: piece p is dispatch p % dispatches of step p / dispatches.
 const NAMED_AT_MOST = 5;
 
 // The kernels of one submission for a sentence: a GPU that gives up does not tell at which of them.
@@ -17,6 +16,7 @@ export function kernelsNamed(names) {
   return more > 0 ? `${kernels} and ${more} more` : kernels;
 }
 
+// Work is counted through all steps: piece p is dispatch p % dispatches of step p / dispatches.
 export class SubmissionPlan {
   #estimatesMs;
   #measured;
