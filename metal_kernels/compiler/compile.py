@@ -42,10 +42,14 @@ _SPLITS: Final[dict[DeviceClass, SplitPolicy]] = {
 
 @dataclass(frozen=True)
 class Compilation:
-    """The compiled program, with its kernels in the IR for the interpreter and the printer."""
+    """The compiled program, with its kernels in the IR for the interpreter and the printer.
+
+    `with_matrices` are those that take another's place, by its name, where simdgroups multiply matrices.
+    """
 
     compiled: CompiledProgram
     kernels: Mapping[str, Kernel]
+    with_matrices: Mapping[str, Kernel]
 
 
 def compile_program(
@@ -101,7 +105,7 @@ def assemble(
     compiled = CompiledProgram(
         kind=kind,
         batch=batch,
-        kernels=[_kernel(kernel, device) for kernel in kernels.values()],
+        kernels=[_kernel(kernel, plan.with_matrices.get(name), device) for name, kernel in kernels.items()],
         buffers=buffers,
         dispatches=[
             CompiledDispatch(positions[one.kernel.name], [buffer_of[tensor] for tensor in one.tensors])
@@ -113,10 +117,10 @@ def assemble(
             if new in made
         ],
     )
-    return Compilation(compiled, kernels)
+    return Compilation(compiled, kernels, plan.with_matrices)
 
 
-def _kernel(kernel: Kernel, device: DeviceClass) -> CompiledKernel:
+def _kernel(kernel: Kernel, with_matrices: Kernel | None, device: DeviceClass) -> CompiledKernel:
     return CompiledKernel(
         name=kernel.name,
         lanes=kernel.lanes,
@@ -126,7 +130,8 @@ def _kernel(kernel: Kernel, device: DeviceClass) -> CompiledKernel:
         uses_uniforms=bool(kernel.uniforms),
         estimated_us=estimated_us(kernel, device),
         wgsl=render(kernel, WGSL),
-        msl=render(kernel, MSL),
+        msl=render(kernel, MSL) if device != "cpu" else "",
+        msl_matrices=render(with_matrices, MSL) if with_matrices else "",
     )
 
 

@@ -16,10 +16,11 @@ BYTES_PER_ELEMENT = 4
 
 
 class CompiledKernel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kernel in every language. Its name is its entry point.
+    """One kernel in the languages of its device class: a software adapter has no Metal. Its name is its entry point.
 
     For each buffer, `writes` says whether the kernel writes it, and `elements` how many it may touch (0 where that
     depends on the run). With `uses_uniforms` the record of the step is bound too.
+    `msl_matrices` is the MSL for devices with `simdgroup_matrix`, empty where that is the same.
     `estimated_us` is how long a dispatch may take on a slow device of the class; measuring corrects it.
     """
 
@@ -32,6 +33,7 @@ class CompiledKernel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     estimated_us: int
     wgsl: str
     msl: str
+    msl_matrices: str
 
 
 class CompiledBuffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

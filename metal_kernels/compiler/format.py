@@ -172,7 +172,7 @@ def _check_kernel(kernel: CompiledKernel) -> None:
         )
     if kernel.estimated_us < 1:
         raise ProgramFormatError(f"Kernel '{kernel.name}' is said to take no time.", field=kernel.name)
-    if max(len(kernel.wgsl), len(kernel.msl)) > MAX_SOURCE_BYTES:
+    if max(len(text) for text in (kernel.wgsl, kernel.msl, kernel.msl_matrices)) > MAX_SOURCE_BYTES:
         raise ProgramTooLarge(f"The source of kernel '{kernel.name}' is too long.", field=kernel.name)
 
 

@@ -3,6 +3,10 @@
 A kernel runs on a grid of `groups` workgroups of `lanes` lanes each. A lane sees the place of its workgroup in the
 grid and its own in the workgroup; the lanes of a workgroup share the arrays in `shared` and wait for each other at a
 `Barrier`.
+
+Where the device has them, the 32 lanes of a simdgroup together hold square matrices of float32 and multiply them.
+Statements about matrices are the same for all lanes of a simdgroup. Matrices go by their names; they are no
+expressions.
 """
 
 from dataclasses import dataclass
@@ -15,6 +19,12 @@ Access: TypeAlias = Literal["read", "write", "read_write"]
 
 GROUP_NAMES: Final = ("group_x", "group_y", "group_z")
 LANE_NAME: Final = "lane"
+SIMDGROUP_NAME: Final = "simdgroup"
+"""The place of a lane's simdgroup in the workgroup."""
+
+SIMDGROUP_LANES: Final = 32
+MATRIX_SIZE: Final = 8
+MATRIX_ELEMENTS: Final = MATRIX_SIZE * MATRIX_SIZE
 
 UNIFORMS: Final[dict[str, Scalar]] = {
     "lr": "f32", "step": "f32", "step_index": "i32", "seed_low": "u32", "seed_high": "u32",
@@ -100,10 +110,52 @@ class If:
 
 @dataclass(frozen=True)
 class Barrier:
-    """Every lane of the workgroup arrives before one goes on, and sees what the others stored in shared memory."""
+    """Every lane of the workgroup, or of the simdgroup, arrives before one goes on, and sees what the others stored
+    in shared memory."""
+
+    scope: Literal["workgroup", "simdgroup"] = "workgroup"
 
 
-Statement: TypeAlias = Let | Declare | Assign | Store | SharedStore | For | If | Barrier
+@dataclass(frozen=True)
+class MatrixZero:
+    """A new matrix of zeros, which `MatrixMultiply` adds to."""
+
+    matrix: str
+
+
+@dataclass(frozen=True)
+class MatrixLoad:
+    """A new matrix from shared memory: its rows begin `stride` elements apart, from `index` on; `transposed`, its
+    columns do."""
+
+    matrix: str
+    shared: str
+    index: Expr
+    stride: int
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class MatrixMultiply:
+    """total += left @ right."""
+
+    total: str
+    left: str
+    right: str
+
+
+@dataclass(frozen=True)
+class MatrixStore:
+    """The matrix to shared memory, its rows `stride` elements apart."""
+
+    matrix: str
+    shared: str
+    index: Expr
+    stride: int
+
+
+MatrixStatement: TypeAlias = MatrixZero | MatrixLoad | MatrixMultiply | MatrixStore
+Statement: TypeAlias = Let | Declare | Assign | Store | SharedStore | For | If | Barrier | MatrixStatement
 
 
 @dataclass(frozen=True)

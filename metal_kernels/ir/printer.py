@@ -12,6 +12,11 @@ from metal_kernels.ir.kernel import (
     If,
     Kernel,
     Let,
+    MatrixLoad,
+    MatrixMultiply,
+    MatrixStatement,
+    MatrixStore,
+    MatrixZero,
     SharedStore,
     Statement,
     Store,
@@ -59,5 +64,20 @@ def _lines(body: tuple[Statement, ...], indent: str) -> Iterator[str]:
             case If(condition, inner):
                 yield f"{indent}if {condition}"
                 yield from _lines(inner, indent + "  ")
-            case Barrier():
-                yield f"{indent}barrier"
+            case Barrier(scope):
+                yield f"{indent}barrier" + ("" if scope == "workgroup" else f" of the {scope}")
+            case MatrixZero() | MatrixLoad() | MatrixMultiply() | MatrixStore():
+                yield indent + _matrix_line(statement)
+
+
+def _matrix_line(statement: MatrixStatement) -> str:
+    match statement:
+        case MatrixZero(matrix):
+            return f"matrix {matrix} = 0"
+        case MatrixLoad(matrix, shared, index, stride, transposed):
+            place = f"{shared}[{expr_text(index)}] by {stride}"
+            return f"matrix {matrix} = {place}{' transposed' if transposed else ''}"
+        case MatrixMultiply(total, left, right):
+            return f"{total} += {left} @ {right}"
+        case MatrixStore(matrix, shared, index, stride):
+            return f"{shared}[{expr_text(index)}] by {stride} = {matrix}"

@@ -1,18 +1,21 @@
 """What a well-formed kernel is. Checked after every pass that makes or changes kernels.
 
 Types fit, every local is defined before its use, buffers are touched only as declared, barriers are reached by all
-lanes of a workgroup together, and every index provably lies inside its buffer: a kernel cannot read or write
-anything but what it is given.
+lanes of a workgroup together, matrices are handled by all lanes of a simdgroup alike, and every index provably lies
+inside its buffer: a kernel cannot read or write anything but what it is given.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
 from metal_kernels.errors import KernelIrError
-from metal_kernels.ir.expr import LEAVES, Expr, nodes
+from metal_kernels.ir.expr import LEAVES, MEMORY, Expr, nodes
 from metal_kernels.ir.kernel import (
     GROUP_NAMES,
     LANE_NAME,
+    MATRIX_SIZE,
+    SIMDGROUP_LANES,
+    SIMDGROUP_NAME,
     Access,
     Assign,
     Barrier,
@@ -22,6 +25,11 @@ from metal_kernels.ir.kernel import (
     If,
     Kernel,
     Let,
+    MatrixLoad,
+    MatrixMultiply,
+    MatrixStatement,
+    MatrixStore,
+    MatrixZero,
     Shared,
     SharedStore,
     Statement,
@@ -47,6 +55,8 @@ class _Check:
         self._buffers = {buffer.name: buffer for buffer in kernel.buffers}
         self._shared = {shared.name: shared for shared in kernel.shared}
         self._seen: set[Expr] = set()
+        self._alike = {*GROUP_NAMES, SIMDGROUP_NAME}
+        """What all lanes of a simdgroup see the same."""
 
     def run(self) -> None:
         kernel = self._kernel
@@ -58,7 +68,8 @@ class _Check:
         self._require(len(self._buffers) == len(kernel.buffers), "binds two buffers of one name")
         shared_bytes = 4 * sum(shared.elements for shared in kernel.shared)
         self._require(shared_bytes <= MAX_SHARED_BYTES, f"uses {shared_bytes} bytes of workgroup memory")
-        self._body(kernel.body, scope={*GROUP_NAMES, LANE_NAME}, mutable=set(), uniform_flow=True)
+        scope = {*GROUP_NAMES, LANE_NAME, SIMDGROUP_NAME}
+        self._body(kernel.body, scope=scope, mutable=set(), uniform_flow=True)
 
     def _require(self, holds: bool, what: str) -> None:
         if not holds:
@@ -97,6 +108,8 @@ class _Check:
                     inside = start.low >= variable.low and stop.high - 1 <= variable.high
                     self._require(inside, f"runs '{variable}' outside its range")
                     same = uniform_flow and self._is_uniform(start) and self._is_uniform(stop)
+                    if same:
+                        self._alike.add(variable.value)
                     self._body(inner, scope=scope | {variable.value}, mutable=mutable, uniform_flow=same)
                 case If(condition, inner):
                     self._exprs(scope, condition)
@@ -105,6 +118,38 @@ class _Check:
                     self._body(inner, scope=scope, mutable=mutable, uniform_flow=same)
                 case Barrier():
                     self._require(uniform_flow, "has a barrier that not every lane reaches")
+                case MatrixZero() | MatrixLoad() | MatrixMultiply() | MatrixStore():
+                    whole = self._kernel.lanes % SIMDGROUP_LANES == 0
+                    self._require(uniform_flow and whole, "has a matrix that not every lane reaches")
+                    self._matrix(statement, scope)
+
+    def _matrix(self, statement: MatrixStatement, scope: set[str]) -> None:
+        """Matrices are in scope under names that no local has."""
+        used: tuple[str, ...] = ()
+        match statement:
+            case MatrixMultiply(total, left, right):
+                used = (total, left, right)
+            case MatrixStore(matrix):
+                used = (matrix,)
+            case MatrixZero(matrix) | MatrixLoad(matrix):
+                self._require(f"matrix {matrix}" not in scope, f"defines the matrix '{matrix}' twice")
+                scope.add(f"matrix {matrix}")
+        for name in used:
+            self._require(f"matrix {name}" in scope, f"uses the matrix '{name}' where it is not defined")
+        if isinstance(statement, MatrixLoad | MatrixStore):
+            self._matrix_place(statement, scope)
+
+    def _matrix_place(self, statement: MatrixLoad | MatrixStore, scope: set[str]) -> None:
+        index, shared = statement.index, self._array(statement.shared)
+        self._exprs(scope, index)
+        places = {node.value for node in nodes(index) if node.op == "var"}
+        alike = places <= self._alike and all(node.op not in MEMORY for node in nodes(index))
+        self._require(alike, f"places a matrix in '{shared.name}' where lanes of a simdgroup differ")
+        last = (MATRIX_SIZE - 1) * (statement.stride + 1)
+        inside = index.low >= 0 and statement.stride >= MATRIX_SIZE and index.high + last < shared.elements
+        self._require(
+            shared.dtype == "f32" and inside, f"may place a matrix outside '{shared.name}': {index}"
+        )
 
     def _is_uniform(self, expr: Expr) -> bool:
         """Whether all lanes of a workgroup have this value; said only of what obviously is so."""

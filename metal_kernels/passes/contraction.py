@@ -23,8 +23,18 @@ Operand: TypeAlias = Callable[[Expr, Expr], Expr]
 """An operand of this lane's batch, by (row or column, term)."""
 
 
+Place: TypeAlias = tuple[Expr, Expr]
+"""A coordinate of the results, clamped to those there are, and whether it exists."""
+
+
 def contraction_kernel(
-    group: Group, stored: list[Tensor], binder: Binder, tile: Tile, *, fused: bool
+    group: Group,
+    stored: list[Tensor],
+    binder: Binder,
+    tile: Tile,
+    *,
+    fused: bool,
+    writer: "type[ContractionWriter] | None" = None,
 ) -> KernelDraft:
     """`fused` says that the device multiplies and adds at once faster than one after the other."""
     contract = group.contract
@@ -33,12 +43,11 @@ def contraction_kernel(
     batch, m, n, _ = contract.extents
     groups = (ceil(n / tile.group_columns), ceil(m / tile.group_rows), batch)
     emit = Emitter(groups, tile.lanes)
-    writer = _ContractionWriter(group, contract, tile, emit, binder, fused=fused)
-    writer.write(stored)
+    (writer or ContractionWriter)(group, contract, tile, emit, binder, fused=fused).write(stored)
     return KernelDraft("product", tile.lanes, groups, tuple(emit.shared), emit.body)
 
 
-class _ContractionWriter:
+class ContractionWriter:
     def __init__(
         self, group: Group, contract: Contract, tile: Tile, emit: Emitter, binder: Binder, *, fused: bool
     ) -> None:
@@ -62,15 +71,16 @@ class _ContractionWriter:
         shape = (len(self._rows), len(self._columns))
         totals = [[self._emit.declare("f32", zero) for _ in range(shape[1])] for _ in range(shape[0])]
         if self._tile.staged:
-            self._staged_sum(totals)
+            lefts, rights = self._share_operands()
+            self._staged_sum(lefts, rights, lambda: self._accumulate_staged(totals, lefts, rights))
         else:
             self._direct_sum(totals)
         for i, j in product(range(shape[0]), range(shape[1])):
-            self._store(stored, i, j, totals[i][j])
+            self._store(stored, self._rows[i], self._columns[j], totals[i][j])
 
     @staticmethod
-    def _places(tile_index: Expr, size: int, extent: int) -> list[tuple[Expr, Expr]]:
-        """The coordinates of a lane along one axis, clamped to the extent, and whether each exists.
+    def _places(tile_index: Expr, size: int, extent: int) -> list[Place]:
+        """The coordinates of a lane along one axis.
 
         The tile is clamped first, which keeps its coordinates aligned to its size. An axis shorter than a tile has
         only as many coordinates as it is long.
@@ -143,16 +153,29 @@ class _ContractionWriter:
 
     # With workgroup memory.
 
-    def _staged_sum(self, totals: list[list[Expr]]) -> None:
+    def _share_operands(self) -> tuple[Shared, Shared]:
+        """Room for a turn of terms of the workgroup's rows, and of its columns."""
+        tile = self._tile
+        return (
+            self._emit.share("f32", tile.depth * tile.group_rows),
+            self._emit.share("f32", tile.depth * tile.group_columns),
+        )
+
+    def _staged_sum(self, lefts: Shared, rights: Shared, accumulate: Callable[[], None]) -> None:
+        """`accumulate` adds up the products of the terms that lie in workgroup memory, term after term."""
         emit, tile = self._emit, self._tile
-        lefts = emit.share("f32", tile.depth * tile.group_rows)
-        rights = emit.share("f32", tile.depth * tile.group_columns)
         turn = emit.loop_var(ceil(self._terms / tile.depth))
         emit.open(turn)
         _, m, n, _ = self._contract.extents
         self._stage(lefts, tile.group_rows, self._group_row, m, turn, self._left)
         self._stage(rights, tile.group_columns, self._group_column, n, turn, self._right)
         emit.barrier()
+        accumulate()
+        emit.barrier()
+        emit.close_for(turn, const(0, "i32"), const(ceil(self._terms / tile.depth), "i32"), 1)
+
+    def _accumulate_staged(self, totals: list[list[Expr]], lefts: Shared, rights: Shared) -> None:
+        emit, tile = self._emit, self._tile
         offset = emit.loop_var(tile.depth)
         emit.open(offset)
         self._accumulate(
@@ -167,8 +190,6 @@ class _ContractionWriter:
             ],
         )
         emit.close_for(offset, const(0, "i32"), const(tile.depth, "i32"), 1)
-        emit.barrier()
-        emit.close_for(turn, const(0, "i32"), const(ceil(self._terms / tile.depth), "i32"), 1)
 
     def _staged(self, shared: Shared, index: Expr) -> Expr:
         return memory("shared", "f32", shared.name, index)
@@ -210,12 +231,14 @@ class _ContractionWriter:
 
     # Results.
 
-    def _store(self, stored: list[Tensor], i: int, j: int, total: Expr) -> None:
+    def _store(self, stored: list[Tensor], at_row: Place, at_column: Place, total: Expr) -> None:
         """Apply the maps that follow to one result and store what is kept."""
         emit = self._emit
-        (row, row_exists), (column, column_exists) = self._rows[i], self._columns[j]
+        (row, row_exists), (column, column_exists) = at_row, at_column
         flat = flatten((self._batch, row, column), self._contract.extents[:3])
         condition = row_exists & column_exists
+        if condition is const(False, "bool"):
+            return
         if not condition.is_const:
             emit.open()
         made: dict[Tensor, Expr] = {self._contract.tensor: emit.let(total)}

@@ -7,7 +7,7 @@ what does not change in a loop is computed before it.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from metal_kernels.ir.expr import (
     LEAVES,
@@ -24,12 +24,18 @@ from metal_kernels.ir.expr import (
 from metal_kernels.ir.kernel import (
     GROUP_NAMES,
     LANE_NAME,
+    SIMDGROUP_LANES,
+    SIMDGROUP_NAME,
     Assign,
     Barrier,
     Declare,
     For,
     If,
     Let,
+    MatrixLoad,
+    MatrixMultiply,
+    MatrixStore,
+    MatrixZero,
     Shared,
     SharedStore,
     Statement,
@@ -54,9 +60,10 @@ class Emitter:
 
     def __init__(self, groups: tuple[int, int, int], lanes: int) -> None:
         self.lane = index_var(LANE_NAME, lanes)
+        self.simdgroup = index_var(SIMDGROUP_NAME, max(lanes // SIMDGROUP_LANES, 1))
         self.group = tuple(index_var(name, extent) for name, extent in zip(GROUP_NAMES, groups, strict=True))
         self.shared: list[Shared] = []
-        self._blocks = [_Block(variables={*GROUP_NAMES, LANE_NAME})]
+        self._blocks = [_Block(variables={*GROUP_NAMES, LANE_NAME, SIMDGROUP_NAME})]
         self._names: dict[Expr, Expr] = {}
         self._count = 0
 
@@ -99,8 +106,28 @@ class Emitter:
     def shared_store(self, shared: Shared, index: Expr, value: Expr) -> None:
         self._blocks[-1].statements.append(SharedStore(shared.name, index, value))
 
-    def barrier(self) -> None:
-        self._blocks[-1].statements.append(Barrier())
+    def barrier(self, scope: Literal["workgroup", "simdgroup"] = "workgroup") -> None:
+        self._blocks[-1].statements.append(Barrier(scope))
+
+    def matrix_zero(self) -> str:
+        name = self._matrix_name()
+        self._blocks[-1].statements.append(MatrixZero(name))
+        return name
+
+    def matrix_load(self, shared: Shared, index: Expr, stride: int, *, transposed: bool = False) -> str:
+        name = self._matrix_name()
+        self._blocks[-1].statements.append(MatrixLoad(name, shared.name, index, stride, transposed))
+        return name
+
+    def matrix_multiply(self, total: str, left: str, right: str) -> None:
+        self._blocks[-1].statements.append(MatrixMultiply(total, left, right))
+
+    def matrix_store(self, matrix: str, shared: Shared, index: Expr, stride: int) -> None:
+        self._blocks[-1].statements.append(MatrixStore(matrix, shared.name, index, stride))
+
+    def _matrix_name(self) -> str:
+        self._count += 1
+        return f"m{self._count}"
 
     def share(self, dtype: Scalar, elements: int) -> Shared:
         self.shared.append(Shared(f"tile{len(self.shared)}", dtype, elements))

@@ -13,6 +13,7 @@ from metal_kernels.ir.spec import MAX_STORAGE_BUFFERS, kernel_check
 from metal_kernels.passes.bind import Binder, KernelDraft
 from metal_kernels.passes.contraction import contraction_kernel
 from metal_kernels.passes.group import Group, domain_of, group, stored_members
+from metal_kernels.passes.matrix_product import matrix_kernel
 from metal_kernels.passes.pattern import Pattern, pattern_of
 from metal_kernels.passes.rows import rows_kernel
 from metal_kernels.passes.tiles import DeviceClass, ProductShape, Tile, tile_for
@@ -29,10 +30,14 @@ class Dispatch:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Dispatches in order. `in_place` maps a new state tensor to the old one whose memory it takes."""
+    """Dispatches in order. `in_place` maps a new state tensor to the old one whose memory it takes.
+
+    `with_matrices` are kernels that take another's place, by its name, on devices whose simdgroups multiply matrices.
+    """
 
     dispatches: list[Dispatch]
     in_place: Mapping[Tensor, Tensor]
+    with_matrices: Mapping[str, Kernel]
 
 
 def schedule(
@@ -44,18 +49,21 @@ def schedule(
     stored = stored_members(program, groups)
     order, in_place = _order(program, groups, stored)
     kernels: dict[str, Kernel] = {}
+    with_matrices: dict[str, Kernel] = {}
     made: dict[Pattern, tuple[Kernel, tuple[int, ...]]] = {}
     dispatches = []
     for index in order:
         pattern, tensors = pattern_of(groups[index], stored[index], in_place)
         if pattern not in made:
             binder = Binder(groups[index], in_place)
-            kernel = _kernel(groups[index], stored[index], binder, device, tile)
+            kernel = _kernel(_draft(groups[index], stored[index], binder, device, tile), binder)
             kernel = kernels.setdefault(kernel.name, kernel)
+            if draft := _matrix_draft(groups[index], stored[index], binder, device, tile):
+                with_matrices[kernel.name] = _kernel(draft, binder, name=kernel.name)
             made[pattern] = kernel, tuple(tensors.index(tensor) for tensor in binder.tensors)
         kernel, bound = made[pattern]
         dispatches.append(Dispatch(kernel, tuple(tensors[position] for position in bound)))
-    return Schedule(dispatches, in_place)
+    return Schedule(dispatches, in_place, with_matrices)
 
 
 def _binding_counts(program: LoopProgram, groups: list[Group]) -> list[int]:
@@ -69,16 +77,16 @@ def _binding_counts(program: LoopProgram, groups: list[Group]) -> list[int]:
     return counts
 
 
-def _kernel(
-    one: Group, stored: list[Tensor], binder: Binder, device: DeviceClass, tile: Tile | None
-) -> Kernel:
-    draft = _draft(one, stored, binder, device, tile)
+def _kernel(draft: KernelDraft, binder: Binder, name: str = "") -> Kernel:
+    """Named after its text, unless it takes another's place."""
     kernel = Kernel(
-        "", binder.buffers(), _uniforms(draft), draft.shared, draft.lanes, draft.groups, draft.body
+        name, binder.buffers(), _uniforms(draft), draft.shared, draft.lanes, draft.groups, draft.body
     )
     kernel = vectorise(kernel)
-    text = kernel_text(kernel) + repr(kernel.shared)
-    kernel = replace(kernel, name=f"{draft.kind}_{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}")
+    if not name:
+        text = kernel_text(kernel) + repr(kernel.shared)
+        digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+        kernel = replace(kernel, name=f"{draft.kind}_{digest}")
     kernel_check(kernel)
     return kernel
 
@@ -86,11 +94,21 @@ def _kernel(
 def _draft(
     one: Group, stored: list[Tensor], binder: Binder, device: DeviceClass, tile: Tile | None
 ) -> KernelDraft:
-    contract = one.contract
-    if contract is None:
+    if one.contract is None:
         return rows_kernel(one, stored, binder, device)
-    shape = ProductShape(contract.extents, contract.terms, contract.columns)
-    return contraction_kernel(one, stored, binder, tile or tile_for(device, shape), fused=device != "cpu")
+    return contraction_kernel(one, stored, binder, tile or _tile(one.contract, device), fused=device != "cpu")
+
+
+def _matrix_draft(
+    one: Group, stored: list[Tensor], binder: Binder, device: DeviceClass, tile: Tile | None
+) -> KernelDraft | None:
+    if one.contract is None or device == "cpu":
+        return None
+    return matrix_kernel(one, stored, binder, tile or _tile(one.contract, device))
+
+
+def _tile(contract: Contract, device: DeviceClass) -> Tile:
+    return tile_for(device, ProductShape(contract.extents, contract.terms, contract.columns))
 
 
 def _uniforms(draft: KernelDraft) -> tuple[tuple[str, Scalar], ...]:

@@ -10,7 +10,19 @@ from dataclasses import replace
 from typing import Final
 
 from metal_kernels.ir.expr import LEAVES, Expr, Substitution, lane4, local_var, memory, nodes, rebuild
-from metal_kernels.ir.kernel import Assign, Declare, For, If, Kernel, Let, SharedStore, Statement, Store
+from metal_kernels.ir.kernel import (
+    Assign,
+    Declare,
+    For,
+    If,
+    Kernel,
+    Let,
+    MatrixLoad,
+    MatrixStore,
+    SharedStore,
+    Statement,
+    Store,
+)
 from metal_kernels.ir.scalars import SCALAR_OPS
 
 WIDTH = 4
@@ -82,6 +94,8 @@ def expressions(body: tuple[Statement, ...]) -> Iterator[Expr]:
                 yield from (statement.start, statement.stop)
             case If():
                 yield statement.condition
+            case MatrixLoad() | MatrixStore():
+                yield statement.index
 
 
 class _Rewriter:

@@ -1,13 +1,14 @@
 """Kernels as text. What two shading languages have in common is here; a `Dialect` is the rest, as tables."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from metal_kernels.ir.expr import Expr, nodes
 from metal_kernels.ir.kernel import (
     GROUP_NAMES,
     LANE_NAME,
+    SIMDGROUP_NAME,
     UNIFORMS,
     Assign,
     Barrier,
@@ -16,6 +17,11 @@ from metal_kernels.ir.kernel import (
     If,
     Kernel,
     Let,
+    MatrixLoad,
+    MatrixMultiply,
+    MatrixStatement,
+    MatrixStore,
+    MatrixZero,
     SharedStore,
     Statement,
     Store,
@@ -40,7 +46,10 @@ COMMON_OPERATIONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Dialect:
-    """A shading language. `head` and `tail` write everything outside the body; the templates fill in a statement."""
+    """A shading language. `head` writes everything before the body; the templates fill in a statement.
+
+    `matrices` are the templates of statements about matrices, by class; a language without them has none.
+    """
 
     name: str
     types: Mapping[Scalar, str]
@@ -49,8 +58,9 @@ class Dialect:
     let: str
     declare: str
     loop: str
-    barrier: str
+    barriers: Mapping[str, str]
     head: Callable[[Kernel], list[str]]
+    matrices: Mapping[type[Statement], str] = field(default_factory=dict)
 
 
 def render(kernel: Kernel, dialect: Dialect) -> str:
@@ -69,7 +79,7 @@ def uniform_fields(kernel: Kernel) -> list[tuple[str, Scalar]]:
 def used_places(kernel: Kernel) -> list[str]:
     """Which of the grid's coordinates and the lane the body uses."""
     used = {node.value for node in nodes(*expressions(kernel.body)) if node.op == "var"}
-    return [name for name in (*GROUP_NAMES, LANE_NAME) if name in used]
+    return [name for name in (*GROUP_NAMES, LANE_NAME, SIMDGROUP_NAME) if name in used]
 
 
 def _body(body: tuple[Statement, ...], dialect: Dialect, indent: str) -> Iterator[str]:
@@ -98,8 +108,19 @@ def _body(body: tuple[Statement, ...], dialect: Dialect, indent: str) -> Iterato
                 yield f"{indent}if ({expr_source(statement.condition, dialect)}) {{"
                 yield from _body(statement.body, dialect, indent + "  ")
                 yield indent + "}"
-            case Barrier():
-                yield indent + dialect.barrier
+            case Barrier(scope):
+                yield indent + dialect.barriers[scope]
+            case MatrixZero() | MatrixLoad() | MatrixMultiply() | MatrixStore():
+                yield indent + _matrix_source(statement, dialect)
+
+
+def _matrix_source(statement: MatrixStatement, dialect: Dialect) -> str:
+    parts = {entry.name: getattr(statement, entry.name) for entry in fields(statement)}
+    if isinstance(statement, MatrixLoad | MatrixStore):
+        parts["index"] = expr_source(statement.index, dialect)
+    if isinstance(statement, MatrixLoad):
+        parts["transposed"] = "true" if statement.transposed else "false"
+    return dialect.matrices[type(statement)].format(**parts)
 
 
 def expr_source(expr: Expr, dialect: Dialect) -> str:

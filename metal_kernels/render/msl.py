@@ -2,7 +2,15 @@
 
 from typing import Final
 
-from metal_kernels.ir.kernel import Buffer, Kernel
+from metal_kernels.ir.kernel import (
+    SIMDGROUP_NAME,
+    Buffer,
+    Kernel,
+    MatrixLoad,
+    MatrixMultiply,
+    MatrixStore,
+    MatrixZero,
+)
 from metal_kernels.ir.scalars import Scalar
 from metal_kernels.render.base import COMMON_OPERATIONS, Dialect, uniform_fields, used_places
 
@@ -18,11 +26,14 @@ def _head(kernel: Kernel) -> list[str]:
         "uint3 group [[threadgroup_position_in_grid]]",
         "uint index [[thread_index_in_threadgroup]]",
     ]
+    places = used_places(kernel)
+    if SIMDGROUP_NAME in places:
+        parameters.append("uint part [[simdgroup_index_in_threadgroup]]")
     lines.append(f"kernel void {kernel.name}({', '.join(parameters)}) {{")
     lines += [
         f"  threadgroup {_TYPES[shared.dtype]} {shared.name}[{shared.elements}];" for shared in kernel.shared
     ]
-    return lines + [f"  const int {place} = int({_PLACES[place]});" for place in used_places(kernel)]
+    return lines + [f"  const int {place} = int({_PLACES[place]});" for place in places]
 
 
 def _parameter(position: int, buffer: Buffer) -> str:
@@ -33,7 +44,13 @@ def _parameter(position: int, buffer: Buffer) -> str:
 
 _TYPES: Final[dict[Scalar, str]] = {"f32": "float", "i32": "int", "u32": "uint", "bool": "bool"}
 _VECTOR_TYPES: Final[dict[Scalar, str]] = {"f32": "float4", "i32": "int4", "u32": "uint4"}
-_PLACES: Final = {"group_x": "group.x", "group_y": "group.y", "group_z": "group.z", "lane": "index"}
+_PLACES: Final = {
+    "group_x": "group.x",
+    "group_y": "group.y",
+    "group_z": "group.z",
+    "lane": "index",
+    "simdgroup": "part",
+}
 
 MSL: Final = Dialect(
     name="msl",
@@ -52,6 +69,18 @@ MSL: Final = Dialect(
     let="const {type} {name} = {value};",
     declare="{type} {name} = {value};",
     loop="for (int {name} = {start}; {name} < {stop}; {name} += {step}) {{",
-    barrier="threadgroup_barrier(mem_flags::mem_threadgroup);",
+    barriers={
+        "workgroup": "threadgroup_barrier(mem_flags::mem_threadgroup);",
+        "simdgroup": "simdgroup_barrier(mem_flags::mem_threadgroup);",
+    },
     head=_head,
+    matrices={
+        MatrixZero: "simdgroup_float8x8 {matrix} = make_filled_simdgroup_matrix<float, 8>(0.0f);",
+        MatrixLoad: (
+            "simdgroup_float8x8 {matrix}; "
+            "simdgroup_load({matrix}, &{shared}[{index}], {stride}, ulong2(0, 0), {transposed});"
+        ),
+        MatrixMultiply: "simdgroup_multiply_accumulate({total}, {left}, {right}, {total});",
+        MatrixStore: "simdgroup_store({matrix}, &{shared}[{index}], {stride});",
+    },
 )

@@ -52,6 +52,6 @@ WGSL: Final = Dialect(
     let="let {name} = {value};",
     declare="var {name}: {type} = {value};",
     loop="for (var {name}: i32 = {start}; {name} < {stop}; {name} += {step}) {{",
-    barrier="workgroupBarrier();",
+    barriers={"workgroup": "workgroupBarrier();"},
     head=_head,
 )

@@ -12,9 +12,12 @@ from metal_kernels.runtimes.compiled import Array, StepNumbers
 
 
 class InterpreterBackend:
-    def __init__(self, compilation: Compilation) -> None:
+    """`matrices`: as a device whose simdgroups multiply matrices would."""
+
+    def __init__(self, compilation: Compilation, *, matrices: bool = False) -> None:
         self._compiled = compilation.compiled
-        self._kernels = [compilation.kernels[kernel.name] for kernel in self._compiled.kernels]
+        kernels = {**compilation.kernels, **(compilation.with_matrices if matrices else {})}
+        self._kernels = [kernels[kernel.name] for kernel in self._compiled.kernels]
         self._memory: dict[int, Array] = {}
 
     def write(self, buffer: int, values: Array) -> None:

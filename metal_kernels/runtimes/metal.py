@@ -1,5 +1,6 @@
 """A backend on Metal: the MSL kernels on a Mac's GPU, through `torch.mps.compile_shader`."""
 
+import platform
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metal_kernels.compiler.compiled import CompiledProgram
+from metal_kernels.compiler.compiled import CompiledKernel, CompiledProgram
 from metal_kernels.errors import RuntimeUnavailable
 from metal_kernels.runtimes.compiled import Array, StepNumbers
 
@@ -23,7 +24,7 @@ class MetalBackend:
         self._compiled = compiled
         self._buffers: dict[int, Tensor] = {}
         self._kernels: list[Any] = [
-            getattr(torch.mps.compile_shader(kernel.msl), kernel.name) for kernel in compiled.kernels
+            getattr(torch.mps.compile_shader(_source(kernel)), kernel.name) for kernel in compiled.kernels
         ]
 
     def write(self, buffer: int, values: Array) -> None:
@@ -51,3 +52,8 @@ class MetalBackend:
             arguments.append(uniforms)
         threads = (kernel.groups[0] * kernel.lanes, *kernel.groups[1:])
         self._kernels[position](*arguments, threads=threads, group_size=(kernel.lanes, 1, 1))
+
+
+def _source(kernel: CompiledKernel) -> str:
+    """Every Mac with Apple's own processor has `simdgroup_matrix`; one with another maker's GPU may not."""
+    return (kernel.msl_matrices if platform.machine() == "arm64" else "") or kernel.msl

@@ -296,7 +296,7 @@ def hand_made_gflops(device: object, size: int) -> float:
     kernel = CompiledKernel(
         name="product", lanes=64, groups=(size // 32, size // 32, 1), writes=[False, False, True],
         elements=[size * size] * 3, uses_uniforms=False, estimated_us=1,
-        wgsl=HAND_MADE.replace("SIZE", str(size)), msl="",
+        wgsl=HAND_MADE.replace("SIZE", str(size)), msl="", msl_matrices="",
     )  # fmt: skip
     buffers = [CompiledBuffer("input", name, "f32", size * size) for name in "abc"]
     compiled = CompiledProgram("forward", 1, [kernel], buffers, [CompiledDispatch(0, [0, 1, 2])], [])

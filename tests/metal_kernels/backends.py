@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from metal_kernels.compiler.compile import Compilation
 from metal_kernels.errors import RuntimeUnavailable
+from metal_kernels.passes.tiles import DeviceClass
 from metal_kernels.runtimes.compiled import Backend
 from metal_kernels.runtimes.interpreter import InterpreterBackend
 from metal_kernels.runtimes.wgpu import WgpuBackend, wgpu_device
@@ -25,13 +26,22 @@ def wgpu(compilation: Compilation) -> Backend:
     return WgpuBackend(compilation.compiled, _device())
 
 
-def msl(compilation: Compilation) -> Backend:
+def msl(compilation: Compilation, *, matrices: bool = False) -> Backend:
     if shutil.which("g++") is None:
         pytest.skip("the MSL stand-in needs g++")
-    return MslOnCpu(compilation.compiled, _msl_folder())
+    return MslOnCpu(compilation.compiled, _msl_folder(), matrices=matrices)
 
 
 BACKENDS: dict[str, Callable[[Compilation], Backend]] = {"interpreter": interpreter, "wgpu": wgpu, "msl": msl}
+
+DEVICES: dict[str, DeviceClass] = {"interpreter": "cpu", "wgpu": "cpu", "msl": "phone"}
+"""The class of device that each is."""
+
+WITH_MATRICES: dict[str, Callable[[Compilation], Backend]] = {
+    "interpreter": partial(InterpreterBackend, matrices=True),
+    "msl": partial(msl, matrices=True),
+}
+"""The same, as devices whose simdgroups multiply matrices."""
 
 
 @cache

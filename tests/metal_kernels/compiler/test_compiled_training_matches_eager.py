@@ -73,7 +73,7 @@ def compiled(trained: Trained, device: DeviceClass) -> Compilation:
         ("wgpu", "phone", STEPS),
         ("msl", "phone", STEPS),
         pytest.param("wgpu", "desktop", STEPS, marks=pytest.mark.slow),
-        pytest.param("msl", "cpu", STEPS, marks=pytest.mark.slow),
+        pytest.param("msl", "desktop", STEPS, marks=pytest.mark.slow),
         pytest.param("interpreter", "phone", 3, marks=pytest.mark.slow),
     ],
 )

@@ -52,7 +52,9 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 
 def kernels_text(compiled: CompiledProgram) -> str:
     return f"// {len(compiled.dispatches)} dispatches\n" + "".join(
-        f"\n// {kernel.name}, groups {kernel.groups}: WGSL\n{kernel.wgsl}\n// MSL\n{kernel.msl}"
+        f"\n// {kernel.name}, groups {kernel.groups}: WGSL\n{kernel.wgsl}"
+        + (f"\n// MSL\n{kernel.msl}" if kernel.msl else "")
+        + (f"// MSL with matrices\n{kernel.msl_matrices}" if kernel.msl_matrices else "")
         for kernel in compiled.kernels
     )
 

@@ -10,9 +10,8 @@ from marketplace.catalogue import specs
 from marketplace.catalogue.builder import build
 from metal_kernels.compiler.compile import compile_program
 from metal_kernels.frontend.optimizers import Adam, AdamW, OptimizerSpec, Sgd
-from metal_kernels.passes.tiles import DeviceClass
 from metal_kernels.runtimes.compiled import CompiledRuntime
-from tests.metal_kernels.backends import BACKENDS
+from tests.metal_kernels.backends import BACKENDS, DEVICES
 from tests.metal_kernels.eager import (
     ROWS,
     STEPS,
@@ -79,7 +78,6 @@ LONG = {
     ("resnet", "wgpu"), ("resnet", "msl"), ("gru", "wgpu"), ("gru", "msl"), ("lstm", "msl"), ("catalogue gpt", "msl"),
     ("padded attention", "wgpu"), ("padded attention", "msl"),
 }  # fmt: skip
-DEVICES: dict[str, DeviceClass] = {"wgpu": "cpu", "msl": "phone"}
 
 # A bound on hanging, not on slowness: making a hundred pipelines in software takes long on a busy machine.
 pytestmark = pytest.mark.timeout(900)
@@ -91,7 +89,7 @@ pytestmark = pytest.mark.timeout(900)
     [
         pytest.param(name, backend, marks=[pytest.mark.exhaustive] * ((name, backend) in LONG))
         for name in CASES
-        for backend in DEVICES
+        for backend in ("wgpu", "msl")
     ],
 )
 def test_a_network_trains_as_torch_trains_it(name: str, backend: str) -> None:

@@ -18,12 +18,13 @@ FLAGS = ("-std=c++20", "-O1", "-fPIC", "-ffp-contract=off", "-Wno-attributes")
 
 
 class MslOnCpu:
-    """The library is built once for a program text and kept in `folder`."""
+    """The library is built once for a program text and kept in `folder`. `matrices`: as a device with
+    `simdgroup_matrix` would."""
 
-    def __init__(self, compiled: CompiledProgram, folder: Path) -> None:
+    def __init__(self, compiled: CompiledProgram, folder: Path, *, matrices: bool = False) -> None:
         self._compiled = compiled
         self._memory: dict[int, Array] = {}
-        library = ctypes.CDLL(str(_library(compiled.kernels, folder)))
+        library = ctypes.CDLL(str(_library(compiled.kernels, folder, matrices)))
         self._kernels = [getattr(library, f"run_{kernel.name}") for kernel in compiled.kernels]
 
     def write(self, buffer: int, values: Array) -> None:
@@ -50,8 +51,10 @@ class MslOnCpu:
                 self._memory[target][:] = self._memory[source][: len(self._memory[target])]
 
 
-def _library(kernels: Sequence[CompiledKernel], folder: Path) -> Path:
-    source = "#include <metal_stdlib>\n" + "\n".join(_with_driver(kernel) for kernel in kernels)
+def _library(kernels: Sequence[CompiledKernel], folder: Path, matrices: bool) -> Path:
+    source = "#include <metal_stdlib>\n" + "\n".join(
+        _with_driver(kernel, (kernel.msl_matrices if matrices else "") or kernel.msl) for kernel in kernels
+    )
     built = folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.so"
     if not built.exists():
         text = built.with_suffix(".cpp")
@@ -69,9 +72,9 @@ def _compile_library(folder: Path) -> None:
         subprocess.run(["g++", *FLAGS, "-x", "c++-header", str(header)], check=True)
 
 
-def _with_driver(kernel: CompiledKernel) -> str:
+def _with_driver(kernel: CompiledKernel, msl: str) -> str:
     """The kernel in a namespace of its own, and a C function that dispatches it."""
-    signature = re.search(rf"kernel void {kernel.name}\((.*)\) {{", kernel.msl)
+    signature = re.search(rf"kernel void {kernel.name}\((.*)\) {{", msl)
     assert signature is not None
     arguments = []
     for position, parameter in enumerate(signature.group(1).split(", ")):
@@ -80,14 +83,17 @@ def _with_driver(kernel: CompiledKernel) -> str:
             arguments.append(f"({namespace}{pointer.group(2)}*)buffers[{position}]")
     if kernel.uses_uniforms:
         arguments.append(f"*(const in_{kernel.name}::Uniforms*)uniforms")
-    has_barrier = "true" if "threadgroup_barrier" in kernel.msl else "false"
+    arguments += ["group", "index"]
+    if "simdgroup_index_in_threadgroup" in msl:
+        arguments.append("index / standin::kSimdgroupLanes")
+    has_barrier = "true" if "threadgroup_barrier" in msl else "false"
     return f"""
 namespace in_{kernel.name} {{
-{kernel.msl}
+{msl}
 }}
 extern "C" void run_{kernel.name}(void** buffers, const char* uniforms, const uint* groups, uint lanes) {{
   standin::dispatch(groups, lanes, {has_barrier}, [&](metal::uint3 group, uint index) {{
-    in_{kernel.name}::{kernel.name}({", ".join(arguments)}, group, index);
+    in_{kernel.name}::{kernel.name}({", ".join(arguments)});
   }});
 }}
 """

@@ -27,7 +27,7 @@ from metal_kernels.program.graph import Program
 from metal_kernels.program.ops import OPS
 from metal_kernels.runtimes.compiled import CompiledRuntime
 from metal_kernels.runtimes.reference import initial_state
-from tests.metal_kernels.backends import BACKENDS
+from tests.metal_kernels.backends import BACKENDS, DEVICES
 
 # Torch's samples live beside its own tests, which need a package that the samples do not.
 sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=object))  # type: ignore[arg-type]
@@ -149,7 +149,7 @@ def check_sample(name: str, sample: Any, backend: str) -> str:
 
 
 def _runtime(program: Program, backend: str) -> CompiledRuntime:
-    compilation = compile_program(program, device="cpu")
+    compilation = compile_program(program, device=DEVICES[backend])
     REACHED.update({node.op for node in program.graph.nodes})
     return CompiledRuntime(program, compilation.compiled, BACKENDS[backend](compilation))
 

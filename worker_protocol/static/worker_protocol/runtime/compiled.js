@@ -137,6 +137,7 @@ const COMPILED = {
       estimated_us: integer,
       wgsl: text,
       msl: text,
+      msl_matrices: text,
     },
   ],
   buffers: [
@@ -270,7 +271,8 @@ function checkBuffer({ role, key, elements }, known) {
   }
 }
 
-function checkKernel({ name, lanes, groups, writes, elements, estimated_us: estimatedUs, wgsl, msl }) {
+function checkKernel(kernel) {
+  const { name, lanes, groups, writes, elements, estimated_us: estimatedUs } = kernel;
   if (!KERNEL_NAME.test(name))
     throw new ProgramFormatError(`'${name.slice(0, 80)}' is not the name of a kernel.`);
   if (lanes < 1 || lanes > MAX_LANES || groups.some((count) => count < 1 || count > MAX_GROUPS)) {
@@ -283,7 +285,7 @@ function checkKernel({ name, lanes, groups, writes, elements, estimated_us: esti
     );
   }
   if (estimatedUs < 1) throw new ProgramFormatError(`Kernel '${name}' is said to take no time.`, name);
-  if (Math.max(wgsl.length, msl.length) > MAX_SOURCE_BYTES) {
+  if ([kernel.wgsl, kernel.msl, kernel.msl_matrices].some((source) => source.length > MAX_SOURCE_BYTES)) {
     throw new ProgramTooLarge(`The source of kernel '${name}' is too long.`, name);
   }
 }
