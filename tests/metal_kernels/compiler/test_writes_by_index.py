@@ -14,7 +14,7 @@ from metal_kernels.frontend.optimizers import Sgd
 from metal_kernels.lowering.scatter import KeyedRows
 from metal_kernels.runtimes.compiled import CompiledRuntime
 from metal_kernels.runtimes.reference import initial_state
-from tests.metal_kernels.backends import BACKENDS
+from tests.metal_kernels.backends import BACKENDS, DEVICES
 
 
 def assert_gradients_are_torchs(module: nn.Module, rows: Tensor, backend: str = "interpreter") -> int:
@@ -25,7 +25,7 @@ def assert_gradients_are_torchs(module: nn.Module, rows: Tensor, backend: str = 
         module, loss="mse", optimizer=Sgd(), example_inputs=[rows], example_target=target
     )
     state = initial_state(module, program)
-    compilation = compile_program(program, device="cpu")
+    compilation = compile_program(program, device=DEVICES[backend])
     run = CompiledRuntime(program, compilation.compiled, BACKENDS[backend](compilation)).train(
         state, inputs=[rows], target=target, order=[torch.arange(len(rows))], lr=lambda step: 1.0
     )
