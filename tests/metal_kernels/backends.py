@@ -22,7 +22,7 @@ def interpreter(compilation: Compilation) -> Backend:
 
 
 def wgpu(compilation: Compilation) -> Backend:
-    return WgpuBackend(compilation.compiled, _device())
+    return WgpuBackend(compilation.compiled, wgpu_device_or_skip())
 
 
 def msl(compilation: Compilation) -> Backend:
@@ -35,7 +35,7 @@ BACKENDS: dict[str, Callable[[Compilation], Backend]] = {"interpreter": interpre
 
 
 @cache
-def _device() -> Any:
+def wgpu_device_or_skip() -> Any:
     try:
         return wgpu_device()
     except RuntimeUnavailable as missing:
