@@ -97,7 +97,8 @@ def _header_and_body(data: bytes) -> tuple[dict[str, Any], memoryview]:
     if len(data) < 8 or header_bytes > min(len(data) - 8, _MAX_HEADER_BYTES):
         raise TensorFileError("The file is cut short or is not a safetensors file; send it again.")
     try:
-        header = json.loads(data[8 : 8 + header_bytes], object_pairs_hook=_without_duplicates)
+        # As text: from bytes, the library would take other encodings too.
+        header = json.loads(data[8 : 8 + header_bytes].decode(), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
         raise TensorFileError("The safetensors header is not valid JSON; send the file again.") from error
     if not isinstance(header, dict):

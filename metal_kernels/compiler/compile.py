@@ -63,7 +63,7 @@ def compile_program(
         loops = inline(split(lower(program), _SPLITS[device]))
         plan = schedule(loops, group(loops), device, tile)
         return assemble(
-            loops, plan, _roles(program, loops), device=device, kind=program.kind, batch=_batch(program)
+            loops, plan, _roles(program, loops), device=device, kind=program.kind, batch=program.batch
         )
 
 
@@ -157,8 +157,3 @@ def _roles(program: Program, loops: LoopProgram) -> dict[str, Role]:
     for new in loops.updates.values():
         roles.setdefault(new, ("scratch", ""))
     return roles
-
-
-def _batch(program: Program) -> int:
-    shapes = [entry.value.shape for entry in program.inputs("input", "target")]
-    return next((shape[0] for shape in shapes if shape), 1)

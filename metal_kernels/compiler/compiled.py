@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from metal_kernels.ir.scalars import Scalar
-from metal_kernels.program.graph import Kind
+from metal_kernels.ir.scalars import StoredScalar
+from metal_kernels.program.graph import ExactInteger, Kind
 
 BufferRole: TypeAlias = Literal["state", "constant", "scratch", "input", "data", "order", "losses", "result"]
 BYTES_PER_ELEMENT = 4
@@ -25,12 +25,12 @@ class CompiledKernel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     name: str
-    lanes: int
-    groups: tuple[int, int, int]
+    lanes: ExactInteger
+    groups: tuple[ExactInteger, ExactInteger, ExactInteger]
     writes: list[bool]
-    elements: list[int]
+    elements: list[ExactInteger]
     uses_uniforms: bool
-    estimated_us: int
+    estimated_us: ExactInteger
     wgsl: str
     msl: str
     msl_matrices: str
@@ -41,26 +41,26 @@ class CompiledBuffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     role: BufferRole
     key: str
-    dtype: Scalar
-    elements: int
+    dtype: StoredScalar
+    elements: ExactInteger
 
 
 class CompiledDispatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A kernel, by its position, on buffers, by theirs."""
 
-    kernel: int
-    buffers: list[int]
+    kernel: ExactInteger
+    buffers: list[ExactInteger]
 
 
 class CompiledProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`copies` are pairs of buffers (from, to)."""
 
     kind: Kind
-    batch: int
+    batch: ExactInteger
     kernels: list[CompiledKernel]
     buffers: list[CompiledBuffer]
     dispatches: list[CompiledDispatch]
-    copies: list[tuple[int, int]]
+    copies: list[tuple[ExactInteger, ExactInteger]]
 
     def buffer_bytes(self, buffer: CompiledBuffer, *, rows: int, steps: int) -> int:
         """Its size for a slice of `rows` rows and `steps` local steps."""

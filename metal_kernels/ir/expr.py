@@ -9,9 +9,10 @@ flat index, or `shared`, an element of workgroup memory. `load4` gives four neig
 """
 
 import hashlib
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 from threading import Lock
 from typing import Any, Final, TypeAlias
@@ -175,15 +176,24 @@ def intern(
 
 
 def const(value: Number, dtype: Scalar) -> Expr:
-    """A constant; infinities become the largest finite number."""
+    """A constant; infinities become the largest finite number, and NaN is `nan()`."""
     if dtype == "i32":
         return _integer(int(value))
     if dtype == "f32":
+        if math.isnan(value):
+            return nan()
         rounded = float(np.float32(min(max(value, -FLOAT_MAX), FLOAT_MAX)))
         return intern("const", dtype, value=rounded)
     if dtype == "bool":
         return intern("const", dtype, value=bool(value), bounds=(int(bool(value)),) * 2)
     return intern("const", dtype, value=int(value), bounds=(int(value),) * 2)
+
+
+@cache
+def nan() -> Expr:
+    """What is not a number. WGSL has no constant for it and refuses constants that make one, so it is the root of a
+    number below zero that no compiler knows: whatever the learning rate is."""
+    return apply("sqrt", -1 - apply("abs", uniform("lr", "f32")))
 
 
 @lru_cache(maxsize=2**14)
@@ -247,8 +257,13 @@ def cast(expr: Expr, dtype: Scalar) -> Expr:
     if expr.dtype == dtype:
         return expr
     if dtype == "bool":
-        return apply("ne", expr, const(0, expr.dtype))
+        return differs(expr, const(0, expr.dtype))
     return apply(f"to_{dtype}", expr)
+
+
+def differs(a: Expr, b: Expr) -> Expr:
+    """Whether two numbers are not equal. NaN differs from all; the `!=` of some drivers says that it does not."""
+    return ~apply("eq", a, b) if a.dtype == "f32" else apply("ne", a, b)
 
 
 def clamp(expr: Expr, low: Operand, high: Operand) -> Expr:

@@ -5,13 +5,12 @@ of views collapses: `(i * 8 + j) / 8` is `i` when `0 <= j < 8`, and `8 * (i / 8)
 ranges decide become constants, so padding that is never hit leaves no trace in a kernel.
 """
 
-import math
 from collections.abc import Callable
 from functools import lru_cache
 from math import gcd
 from typing import Final, TypeAlias
 
-from metal_kernels.ir.expr import INT_HIGH, INT_LOW, Expr, const, intern
+from metal_kernels.ir.expr import INT_HIGH, INT_LOW, Expr, const, intern, nan
 from metal_kernels.ir.scalars import Scalar
 
 Terms: TypeAlias = dict[Expr, int]
@@ -216,8 +215,8 @@ def _max(a: Expr, b: Expr) -> Expr | None:
 def _where(condition: Expr, then: Expr, otherwise: Expr) -> Expr | None:
     if condition.is_const:
         return then if condition.value else otherwise
-    if then.dtype == "f32" and then.is_const and math.isnan(then.value) and _is_nan_test(condition):
-        # No shading language has a NaN to write; here there is one at hand.
+    if then is nan() and _is_nan_test(condition):
+        # What was tested is one, and at hand.
         return _node("where", "f32", (condition, condition.args[0].args[0], otherwise))
     return then if then is otherwise else None
 

@@ -10,7 +10,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-Scalar: TypeAlias = Literal["f32", "i32", "u32", "bool"]
+StoredScalar: TypeAlias = Literal["f32", "i32", "u32"]
+Scalar: TypeAlias = StoredScalar | Literal["bool"]
 Typing: TypeAlias = Literal[
     "number", "float", "integer", "compare", "logic", "select", "to_f32", "to_i32", "to_u32"
 ]

@@ -1,15 +1,15 @@
 """What a well-formed kernel is. Checked after every pass that makes or changes kernels.
 
-Types fit, every local is defined before its use, buffers are touched only as declared, barriers are reached by all
-lanes of a workgroup together, matrices are handled by all lanes of a simdgroup alike, and every index provably lies
-inside its buffer: a kernel cannot read or write anything but what it is given.
+Types fit, constants can be written, every local is defined before its use, buffers are touched only as declared,
+barriers are reached by all lanes of a workgroup together, matrices are handled by all lanes of a simdgroup alike, and
+every index provably lies inside its buffer: a kernel cannot read or write anything but what it is given.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
 from metal_kernels.errors import KernelIrError
-from metal_kernels.ir.expr import LEAVES, MEMORY, Expr, nodes
+from metal_kernels.ir.expr import INT_HIGH, INT_LOW, LEAVES, MEMORY, Expr, nodes
 from metal_kernels.ir.kernel import (
     GROUP_NAMES,
     LANE_NAME,
@@ -35,7 +35,7 @@ from metal_kernels.ir.kernel import (
     Statement,
     Store,
 )
-from metal_kernels.ir.scalars import SCALAR_OPS
+from metal_kernels.ir.scalars import FLOAT_MAX, SCALAR_OPS, Scalar
 
 MAX_LANES: Final = 256
 MAX_SHARED_BYTES: Final = 16 * 1024
@@ -47,6 +47,20 @@ MAX_GROUPS: Final = 65_535
 def kernel_check(kernel: Kernel) -> None:
     """Raise `KernelIrError`, naming the kernel and the rule, unless the kernel is well-formed."""
     _Check(kernel).run()
+
+
+def _can_be_written(constant: Expr) -> bool:
+    """Shading languages have no text for NaN, infinities and integers beyond 32 bits."""
+    low, high = _RANGES[constant.dtype]
+    return bool(low <= constant.value <= high)
+
+
+_RANGES: Final[dict[Scalar, tuple[float, float]]] = {
+    "f32": (-FLOAT_MAX, FLOAT_MAX),
+    "i32": (INT_LOW, INT_HIGH),
+    "u32": (0, 2**32 - 1),
+    "bool": (0, 1),
+}
 
 
 class _Check:
@@ -166,6 +180,8 @@ class _Check:
                 self._node(node)
 
     def _node(self, node: Expr) -> None:
+        if node.op == "const":
+            self._require(_can_be_written(node), f"has the constant {node.value}, which no {node.dtype} is")
         if node.op in LEAVES:
             return
         if node.op in SCALAR_OPS:

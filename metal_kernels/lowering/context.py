@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from metal_kernels.errors import UncompiledOp
-from metal_kernels.ir.expr import Expr, Tensor, cast, clamp, read, where
-from metal_kernels.ir.loops import Combine, Contract, Definition, Map, Reduce, axes_of, contract_axes
+from metal_kernels.ir.expr import INT_HIGH, INT_LOW, Expr, Tensor, cast, clamp, nodes, read, where
+from metal_kernels.ir.loops import Combine, Contract, Definition, Map, Reduce, axes_of, bodies, contract_axes
 from metal_kernels.ir.scalars import Scalar
 from metal_kernels.program.graph import DType, Node, Ref, Value
 
@@ -125,6 +125,11 @@ class Call:
             raise self.unsupported(what)
 
     def _define(self, definition: Definition) -> Source:
+        for node in nodes(*bodies(definition)):
+            if node.op == "const" and node.dtype == "i32" and not INT_LOW <= node.value <= INT_HIGH:
+                raise self.unsupported(
+                    f"uses the whole number {node.value}, beyond the 32 bits that phones have"
+                )
         self._definitions.append(definition)
         return Source(definition.tensor)
 

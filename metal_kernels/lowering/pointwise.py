@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from metal_kernels.ir.expr import Expr, apply, cast, clamp, const, where
+from metal_kernels.ir.expr import Expr, apply, cast, clamp, const, differs, where
 from metal_kernels.ir.scalars import FLOAT_MAX, Scalar
 from metal_kernels.lowering.context import Call, Rule
 
@@ -214,7 +214,7 @@ def _flipped(op: str) -> Callable[[Expr, Expr], Expr]:
 
 
 _COMPARISONS: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
-    "eq": _compare("eq"), "ne": _compare("ne"), "lt": _compare("lt"), "le": _compare("le"),
+    "eq": _compare("eq"), "ne": differs, "lt": _compare("lt"), "le": _compare("le"),
     "gt": _flipped("lt"), "ge": _flipped("le"),
 }  # fmt: skip
 

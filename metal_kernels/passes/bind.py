@@ -8,7 +8,7 @@ from typing import TypeAlias
 from metal_kernels.ir.expr import Expr, Tensor, cast, memory, nodes, rebuild
 from metal_kernels.ir.kernel import Access, Buffer, Shared, Statement
 from metal_kernels.ir.loops import Definition, Map, flat_read, sources
-from metal_kernels.ir.scalars import Scalar
+from metal_kernels.ir.scalars import Scalar, StoredScalar
 from metal_kernels.passes.group import Group
 
 Known: TypeAlias = Callable[[Tensor, Expr], Expr | None]
@@ -26,7 +26,7 @@ class KernelDraft:
     body: tuple[Statement, ...]
 
 
-def storage_dtype(dtype: Scalar) -> Scalar:
+def storage_dtype(dtype: Scalar) -> StoredScalar:
     """Storage holds no bools."""
     return "i32" if dtype == "bool" else dtype
 

@@ -7,7 +7,7 @@ shapes. Values have no strides: how a value lies in memory is the runtime's busi
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 import torch
@@ -21,6 +21,11 @@ TORCH_DTYPES: Final[dict[DType, torch.dtype]] = {
     "bool": torch.bool,
 }
 DTYPE_NAMES: Final[dict[torch.dtype, DType]] = {dtype: name for name, dtype in TORCH_DTYPES.items()}
+
+MAX_EXACT_INTEGER: Final = 2**53 - 1
+"""The largest integer that every JSON reader keeps exact."""
+
+ExactInteger: TypeAlias = Annotated[int, msgspec.Meta(ge=-MAX_EXACT_INTEGER, le=MAX_EXACT_INTEGER)]
 
 DeltaBits: TypeAlias = Literal[4, 8]
 """How many bits each difference of a delta takes."""
@@ -47,7 +52,7 @@ class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     dtype: DType
-    shape: tuple[int, ...]
+    shape: tuple[ExactInteger, ...]
 
     @property
     def elements(self) -> int:
@@ -121,6 +126,12 @@ class Program:
     def inputs(self, *roles: str) -> list[Input]:
         """Its inputs of these roles, in the program's order."""
         return [entry for entry in self.graph.inputs if entry.role in roles]
+
+    @property
+    def batch(self) -> int:
+        """The rows of a batch; 1 where no input has any."""
+        shapes = [entry.value.shape for entry in self.inputs("input", "target")]
+        return next((shape[0] for shape in shapes if shape), 1)
 
     @property
     def state_spec(self) -> dict[str, Value]:

@@ -24,6 +24,7 @@ from metal_kernels.errors import (
 )
 from metal_kernels.program.graph import (
     DTYPE_NAMES,
+    MAX_EXACT_INTEGER,
     STATE_ROLES,
     TORCH_DTYPES,
     Argument,
@@ -44,9 +45,6 @@ SCALARS: Final[dict[str, DType]] = {
     "seed_high": "int32",
 }
 """The numbers of a step; the seed is the shard's, as two words of 32 bits."""
-
-MAX_EXACT_INTEGER: Final = 2**53 - 1
-"""The largest integer that every JSON reader keeps exact."""
 
 
 @dataclass(frozen=True)

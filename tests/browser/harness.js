@@ -167,6 +167,22 @@ globalThis.harness = {
       }
     }),
 
+  // What three buffers of 64 numbers hold, filled with `values`, after `kernel` ran on the first two.
+  strayed: (kernel, values) =>
+    outcome(async () => {
+      const gpu = await openGpu();
+      try {
+        const dispatches = [{ kernel: 0, buffers: [0, 1] }];
+        const executor = await Executor.create(gpu, { kernels: [kernel], dispatches, copies: [] });
+        values.forEach((value, position) => executor.write(position, new Float32Array(64).fill(value)));
+        await executor.run([{ lr: 0, step: 0, seed: 0 }]);
+        const parts = await executor.read(values.map((_, position) => ({ position, elements: 64 })));
+        return parts.map((part) => [...new Set(new Float32Array(part))]);
+      } finally {
+        gpu.close();
+      }
+    }),
+
   // A valid file whose first kernel is not WGSL.
   brokenKernel: (name, wgsl) =>
     outcome(async () => {

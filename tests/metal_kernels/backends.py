@@ -23,7 +23,7 @@ def interpreter(compilation: Compilation) -> Backend:
 
 
 def wgpu(compilation: Compilation) -> Backend:
-    return WgpuBackend(compilation.compiled, _device())
+    return WgpuBackend(compilation.compiled, wgpu_device_or_skip())
 
 
 def msl(compilation: Compilation, *, matrices: bool = False) -> Backend:
@@ -45,7 +45,7 @@ WITH_MATRICES: dict[str, Callable[[Compilation], Backend]] = {
 
 
 @cache
-def _device() -> Any:
+def wgpu_device_or_skip() -> Any:
     try:
         return wgpu_device()
     except RuntimeUnavailable as missing:

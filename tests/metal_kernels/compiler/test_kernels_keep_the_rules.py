@@ -1,12 +1,14 @@
 """The spec refuses kernels that could misbehave on a phone."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from metal_kernels.errors import KernelIrError
-from metal_kernels.ir.expr import apply, const, index_var, local_var, memory
+from metal_kernels.ir.expr import Expr, apply, const, index_var, intern, local_var, memory
 from metal_kernels.ir.kernel import Assign, Barrier, Buffer, For, If, Kernel, Let, Shared, Statement, Store
+from metal_kernels.ir.scalars import Scalar
 from metal_kernels.ir.spec import kernel_check
 
 LANE = index_var("lane", 64)
@@ -30,6 +32,11 @@ def test_a_well_formed_kernel_passes() -> None:
     kernel_check(GOOD)
 
 
+def written(value: float, dtype: Scalar) -> Expr:
+    """A constant as it stands, which `const` would not make."""
+    return intern("const", dtype, value=value)
+
+
 @pytest.mark.parametrize(
     ("kernel", "rule"),
     [
@@ -44,6 +51,12 @@ def test_a_well_formed_kernel_passes() -> None:
             with_body(Let(local_var("v1", "f32"), LOADED), Assign(local_var("v1", "f32"), LOADED)),
             "may not assign",
         ),
+        (
+            with_body(Store("b1", LANE, LOADED + written(math.nan, "f32"))),
+            "the constant nan, which no f32 is",
+        ),
+        (with_body(Store("b1", LANE, LOADED + written(math.inf, "f32"))), "the constant inf"),
+        (with_body(If(written(2**31, "i32") > LANE, ())), "the constant 2147483648, which no i32 is"),
         (with_body(If(LANE < 3, (Barrier(),))), "a barrier that not every lane reaches"),
         (with_body(For(index_var("i", 9), const(0, "i32"), const(9, "i32"), 0, ())), "never ends"),
         (with_body(For(index_var("i", 9), const(0, "i32"), const(12, "i32"), 1, ())), "outside its range"),

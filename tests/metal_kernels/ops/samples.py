@@ -136,10 +136,11 @@ def check_sample(name: str, sample: Any, backend: str) -> str:
         expected = operation(sample.input, *sample.args, **sample.kwargs)
         if not is_in_scope(sample, expected):
             return "out of scope: shape or dtype"
-        _check_forward(operation, sample, backend)
         first = torch.atleast_1d(expected if isinstance(expected, Tensor) else expected[0])
-        if OPERATIONS[name].supports_autograd and first.is_floating_point():
-            _check_gradient(operation, sample, first, backend)
+        for one in (backend, "interpreter") if first.isnan().any() else (backend,):
+            _check_forward(operation, sample, one)
+            if OPERATIONS[name].supports_autograd and first.is_floating_point():
+                _check_gradient(operation, sample, first, one)
     except UnsupportedOp as error:
         operation_name = re.search(r"'(aten\.[^']*)'", error.message)
         return f"out of scope: {operation_name.group(1) if operation_name else error.code}"
@@ -158,7 +159,7 @@ def _check_forward(operation: Any, sample: Any, backend: str) -> None:
     module = Call(operation, sample, trained=False)
     program = capture_forward(module, example_inputs=module.example_inputs())
     found = _runtime(program, backend).predict({}, *module.example_inputs())
-    torch.testing.assert_close(found, module(*module.example_inputs()), rtol=2e-4, atol=2e-5)
+    _assert_close(found, module(*module.example_inputs()), backend, rtol=2e-4, atol=2e-5)
 
 
 def _check_gradient(operation: Any, sample: Any, result: Tensor, backend: str) -> None:
@@ -181,7 +182,15 @@ def _check_gradient(operation: Any, sample: Any, result: Tensor, backend: str) -
     )
     for key, parameter in eager.named_parameters():
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        torch.testing.assert_close(state[key] - run.state[key], gradient, rtol=1e-3, atol=1e-4)
+        told = state[key].isfinite()  # What is no number moves nowhere, whatever its gradient.
+        moved = (state[key] - run.state[key])[told]
+        _assert_close(moved, gradient[told], backend, rtol=1e-3, atol=1e-4)
+
+
+def _assert_close(found: Tensor, expected: Tensor, backend: str, *, rtol: float, atol: float) -> None:
+    """Where torch has a NaN, a GPU's driver may have any number: it may take `0 * NaN` for 0, as WGSL allows."""
+    told = ~expected.isnan() if backend == "wgpu" else torch.ones_like(expected, dtype=torch.bool)
+    torch.testing.assert_close(found[told], expected[told], rtol=rtol, atol=atol, equal_nan=True)
 
 
 @dataclass

@@ -2,7 +2,6 @@
 // metal_kernels/compiler/format.py does.
 //
 // The program's file is a safetensors file; its metadata holds the graph and, for each device class, the kernels.
-// The graph's nodes are not read here: a device runs kernels, and needs of the graph only what goes in and out.
 
 import {
   BadReference,
@@ -14,7 +13,9 @@ import {
   SpecMismatch,
 } from "./errors.js";
 import { BLOCK } from "./delta.js";
-import { elementsOf, isRecord, tensorfileLoads } from "./tensorfile.js";
+import { batchOf, graphLoads, STATE_ROLES } from "./graph.js";
+import { flag, integer, oneOf, parsed, text, tuple } from "./shapes.js";
+import { elementsOf, tensorfileLoads } from "./tensorfile.js";
 
 export const BYTES_PER_ELEMENT = 4;
 
@@ -22,13 +23,14 @@ const MAX_FILE_BYTES = 256 * 2 ** 20;
 const MAX_DISPATCHES = 20_000;
 const MAX_SOURCE_BYTES = 256 * 1024;
 const MAX_BUFFER_ELEMENTS = 2 ** 28;
+const MAX_LANES_OF_A_DISPATCH = 2 ** 32;
 const MAX_LANES = 256;
 const MAX_GROUPS = 65_535;
 const MAX_STORAGE_BUFFERS = 8;
 const KERNEL_NAME = /^[a-z]+_[0-9a-f]{12}$/;
-const STATE_ROLES = ["parameter", "buffer", "optimizer"];
 const MODEL_ROLES = ["parameter", "buffer"];
-const FREE_ROLES = ["scratch", "order", "losses", "result"];
+const BUFFER_ROLES = ["state", "constant", "scratch", "input", "data", "order", "losses", "result"];
+const ANYTHING = { elements: null, dtype: null };
 
 // {kind, inputs, outputs, constants, delta, deltaBits, batch, kernels, buffers, dispatches, copies}, the last five as
 // in metal_kernels/compiler/compiled.py; `constants` is a Map of tensors, `delta` the compiled program that encodes the
@@ -41,17 +43,17 @@ export async function compiledLoads(bytes, deviceClass, { expectedSha256 = null 
     throw new ProgramHashMismatch("The program's bytes do not have the expected SHA-256; fetch it again.");
   }
   const { tensors, metadata } = programFile(bytes);
-  const graph = parsed(metadata.get("graph"), GRAPH, "graph");
-  const text = metadata.get(`compiled.${deviceClass}`);
-  if (text === undefined) {
+  const deltaBits = deltaBitsOf(metadata.get("delta_bits"));
+  const graph = graphLoads(metadata.get("graph"), tensors);
+  const kernels = metadata.get(`compiled.${deviceClass}`);
+  if (kernels === undefined) {
     throw new ProgramFormatError(
       `The program has no kernels for the device class '${deviceClass}'; compile it for that.`,
     );
   }
-  const compiled = parsed(text, COMPILED, "kernels");
-  checkConstants(graph, tensors);
-  checkCompiled(compiled, graph.kind, knownValues(graph));
-  const deltaBits = deltaBitsOf(metadata.get("delta_bits"));
+  const compiled = parsed(kernels, COMPILED, "kernels");
+  const result = graph.kind === "training_step" ? "losses " : "result predictions";
+  checkCompiled(compiled, { kind: graph.kind, batch: batchOf(graph), known: knownPlaces(graph), needed: [result] });
   const delta = deltaKernels(metadata.get(`delta.${deviceClass}`), graph, deltaBits);
   return { ...compiled, inputs: graph.inputs, outputs: graph.outputs, constants: tensors, delta, deltaBits };
 }
@@ -104,25 +106,6 @@ function programFile(bytes) {
   return file;
 }
 
-// Shapes of JSON: a predicate for a leaf, an array of one shape for lists, an object of shapes for records.
-const text = (value) => typeof value === "string";
-const integer = Number.isSafeInteger;
-const flag = (value) => typeof value === "boolean";
-const any = () => true;
-const oneOf =
-  (...choices) =>
-  (value) =>
-    choices.includes(value);
-const tuple = (length) => (value) => Array.isArray(value) && value.length === length && value.every(integer);
-
-const VALUE = { name: text, dtype: oneOf("float32", "int64", "int32", "bool"), shape: [integer] };
-const GRAPH = {
-  kind: oneOf("training_step", "forward"),
-  inputs: [{ role: text, key: text, value: VALUE }],
-  constants: [VALUE],
-  nodes: any,
-  outputs: [{ role: text, key: text, value: text }],
-};
 const COMPILED = {
   kind: text,
   batch: integer,
@@ -142,7 +125,7 @@ const COMPILED = {
   ],
   buffers: [
     {
-      role: oneOf("state", "constant", "input", "data", ...FREE_ROLES),
+      role: oneOf(...BUFFER_ROLES),
       key: text,
       dtype: oneOf("f32", "i32", "u32"),
       elements: integer,
@@ -152,69 +135,37 @@ const COMPILED = {
   copies: [tuple(2)],
 };
 
-function parsed(json, shape, what) {
-  let value;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    throw new ProgramFormatError(`The program's ${what} are not valid JSON.`);
-  }
-  checkShape(value, shape, what);
-  return value;
-}
-
-function checkShape(value, shape, path) {
-  if (typeof shape === "function") {
-    if (!shape(value)) throw new ProgramFormatError(`The program's ${path} is malformed.`, path);
-  } else if (Array.isArray(shape)) {
-    if (!Array.isArray(value)) throw new ProgramFormatError(`The program's ${path} is not a list.`, path);
-    value.forEach((item, place) => checkShape(item, shape[0], `${path}[${place}]`));
-  } else {
-    if (!isRecord(value) || Object.keys(value).sort().join() !== Object.keys(shape).sort().join()) {
-      throw new ProgramFormatError(`The program's ${path} has missing or unknown fields.`, path);
-    }
-    for (const key of Object.keys(shape)) checkShape(value[key], shape[key], `${path}.${key}`);
-  }
-}
-
-function checkConstants(graph, tensors) {
-  if (graph.constants.length !== tensors.size)
-    throw new SpecMismatch("The file's tensors are not the graph's constants.");
-  for (const { name, dtype, shape } of graph.constants) {
-    const tensor = tensors.get(name);
-    if (!tensor || tensor.dtype !== dtype || String(tensor.shape) !== String(shape)) {
-      throw new SpecMismatch(`The constant '${name}' is not stored as the graph declares it.`, name);
-    }
-  }
-}
-
 // Left out for 8.
-function deltaBitsOf(text) {
-  if (text !== undefined && text !== "4") {
+function deltaBitsOf(bits) {
+  if (bits !== undefined && bits !== "4") {
     throw new ProgramFormatError(
-      `The program asks for deltas of '${text.slice(0, 20)}' bits; this reader knows 4 and 8.`,
+      `The program asks for deltas of '${bits.slice(0, 20)}' bits; this reader knows 4 and 8.`,
     );
   }
-  return text === "4" ? 4 : 8;
+  return bits === "4" ? 4 : 8;
 }
 
-function deltaKernels(text, graph, bits) {
-  if (text === undefined) return null;
-  const compiled = parsed(text, COMPILED, "delta kernels");
-  checkCompiled(compiled, "forward", deltaValues(graph, bits));
+function deltaKernels(json, graph, bits) {
+  if (json === undefined) return null;
+  const compiled = parsed(json, COMPILED, "delta kernels");
+  const known = deltaPlaces(graph, bits);
+  const needed = [...known.keys()].filter((place) => place.startsWith("result "));
+  checkCompiled(compiled, { kind: "forward", batch: 1, known, needed });
   return compiled;
 }
 
-function checkCompiled(compiled, kind, known) {
+// `known` says what buffers may hold, by "role key"; `needed` are the places of the results.
+function checkCompiled(compiled, { kind, batch, known, needed }) {
   if (compiled.dispatches.length > MAX_DISPATCHES) {
     throw new ProgramTooLarge(
       `A step has ${compiled.dispatches.length} dispatches; the limit is ${MAX_DISPATCHES}.`,
     );
   }
-  if (compiled.kind !== kind || compiled.batch < 1) {
+  if (compiled.kind !== kind || compiled.batch !== batch) {
     throw new ProgramFormatError("The kernels were compiled from another program.");
   }
   for (const buffer of compiled.buffers) checkBuffer(buffer, known);
+  checkRoles(compiled.buffers, needed);
   for (const kernel of compiled.kernels) checkKernel(kernel);
   for (const dispatch of compiled.dispatches) checkDispatch(dispatch, compiled);
   for (const [source, target] of compiled.copies) {
@@ -227,47 +178,62 @@ function checkCompiled(compiled, kind, known) {
   }
 }
 
-// What buffers may hold, by "role key".
-function knownValues(graph) {
-  const known = new Map(graph.constants.map((value) => [`constant ${value.name}`, value.shape]));
+// What the buffers of a step hold: {elements, dtype}, null where its kernels alone know.
+function knownPlaces(graph) {
+  const known = new Map(graph.constants.map((value) => [`constant ${value.name}`, placeOf(value, value.shape)]));
   for (const { role, key, value } of graph.inputs) {
-    known.set(`${STATE_ROLES.includes(role) ? "state" : "input"} ${key}`, value.shape);
-    known.set(`data ${key}`, value.shape.slice(1));
+    known.set(`${STATE_ROLES.includes(role) ? "state" : "input"} ${key}`, placeOf(value, value.shape));
+    known.set(`data ${key}`, placeOf(value, value.shape.slice(1)));
   }
+  known.set("order ", { elements: 1, dtype: "i32" });
+  known.set("losses ", { elements: 1, dtype: "f32" });
+  known.set("result predictions", ANYTHING);
   return known;
 }
 
-// What buffers of a delta's kernels hold, by "role key"; metal_kernels/compiler/delta.py names them.
-function deltaValues(graph, bits) {
+const placeOf = ({ dtype }, shape) => ({ elements: elementsOf(shape), dtype: dtype === "float32" ? "f32" : "i32" });
+
+// What the buffers of a delta's kernels hold; metal_kernels/compiler/delta.py names them.
+function deltaPlaces(graph, bits) {
   const known = new Map();
   for (const { role, key, value } of graph.inputs) {
     if (!MODEL_ROLES.includes(role) || value.dtype !== "float32") continue;
-    const elements = elementsOf(value.shape);
-    const blocks = Math.ceil(elements / BLOCK);
+    const blocks = Math.ceil(elementsOf(value.shape) / BLOCK);
     for (const place of [`input base/${key}`, `input new/${key}`, `state residual/${key}`]) {
-      known.set(place, [elements]);
+      known.set(place, placeOf(value, value.shape));
     }
-    known.set(`result scales/${key}`, [blocks]);
-    known.set(`result int${bits}/${key}`, [(blocks * BLOCK * bits) / (8 * BYTES_PER_ELEMENT)]);
+    known.set(`result scales/${key}`, { elements: blocks, dtype: "f32" });
+    const words = (blocks * BLOCK * bits) / (8 * BYTES_PER_ELEMENT);
+    known.set(`result int${bits}/${key}`, { elements: words, dtype: "u32" });
   }
   return known;
 }
 
-function checkBuffer({ role, key, elements }, known) {
+function checkBuffer({ role, key, dtype, elements }, known) {
   if (elements < 1 || elements > MAX_BUFFER_ELEMENTS) {
     throw new ProgramTooLarge(
       `A ${role} buffer has ${elements} elements; the limit is ${MAX_BUFFER_ELEMENTS}.`,
       key,
     );
   }
-  const shape = known.get(`${role} ${key}`);
-  if (!shape && FREE_ROLES.includes(role)) return;
-  if (!shape) throw new BadReference(`The program has no ${role} '${key}'.`, key);
-  if (elements !== Math.max(elementsOf(shape), 1)) {
+  const place = role === "scratch" ? ANYTHING : known.get(`${role} ${key}`);
+  if (!place) throw new BadReference(`The program has no ${role} '${key.slice(0, 80)}'.`, key);
+  if (![null, elements].includes(place.elements) || ![null, dtype].includes(place.dtype)) {
     throw new SpecMismatch(
-      `The buffer of '${key}' has ${elements} elements; the program says ${elementsOf(shape)}.`,
+      `The buffer of '${key}' has ${elements} elements of ${dtype}; the program says ` +
+        `${place.elements} of ${place.dtype}.`,
       key,
     );
+  }
+}
+
+// Each tensor has one buffer at most, and the results have one.
+function checkRoles(buffers, needed) {
+  const held = buffers.filter(({ role }) => role !== "scratch").map(({ role, key }) => `${role} ${key}`);
+  const places = new Set(held);
+  if (places.size !== held.length) throw new BadReference("Two buffers hold the same tensor.", "buffers");
+  for (const place of needed) {
+    if (!places.has(place)) throw new BadReference(`No buffer holds the ${place.trim()}.`, place.trim());
   }
 }
 
@@ -275,7 +241,8 @@ function checkKernel(kernel) {
   const { name, lanes, groups, writes, elements, estimated_us: estimatedUs } = kernel;
   if (!KERNEL_NAME.test(name))
     throw new ProgramFormatError(`'${name.slice(0, 80)}' is not the name of a kernel.`);
-  if (lanes < 1 || lanes > MAX_LANES || groups.some((count) => count < 1 || count > MAX_GROUPS)) {
+  const countsFit = lanes >= 1 && lanes <= MAX_LANES && groups.every((count) => count >= 1 && count <= MAX_GROUPS);
+  if (!countsFit || lanes * elementsOf(groups) > MAX_LANES_OF_A_DISPATCH) {
     throw new ProgramTooLarge(`Kernel '${name}' asks for an impossible grid.`, name);
   }
   if (writes.length > MAX_STORAGE_BUFFERS || writes.length !== elements.length) {
@@ -283,6 +250,9 @@ function checkKernel(kernel) {
       `Kernel '${name}' binds ${writes.length} buffers; the limit is ${MAX_STORAGE_BUFFERS}.`,
       name,
     );
+  }
+  if (elements.some((needed) => needed < 0)) {
+    throw new ProgramFormatError(`Kernel '${name}' touches less than nothing.`, name);
   }
   if (estimatedUs < 1) throw new ProgramFormatError(`Kernel '${name}' is said to take no time.`, name);
   if ([kernel.wgsl, kernel.msl, kernel.msl_matrices].some((source) => source.length > MAX_SOURCE_BYTES)) {
@@ -299,14 +269,18 @@ function checkDispatch({ kernel: position, buffers }, compiled) {
       kernel.name,
     );
   }
+  if (!buffers.every((place) => compiled.buffers[place])) {
+    throw new BadReference(
+      `A dispatch of kernel '${kernel.name}' names a buffer that does not exist.`,
+      kernel.name,
+    );
+  }
+  const written = buffers.filter((_, binding) => kernel.writes[binding]);
+  if (written.some((place) => buffers.indexOf(place) !== buffers.lastIndexOf(place))) {
+    throw new SpecMismatch(`A dispatch of kernel '${kernel.name}' binds a buffer that it writes twice.`, kernel.name);
+  }
   buffers.forEach((place, binding) => {
     const buffer = compiled.buffers[place];
-    if (!buffer) {
-      throw new BadReference(
-        `A dispatch of kernel '${kernel.name}' names a buffer that does not exist.`,
-        kernel.name,
-      );
-    }
     if (buffer.elements < kernel.elements[binding]) {
       throw new SpecMismatch(
         `Kernel '${kernel.name}' would index past the end of a buffer of ${buffer.elements} elements.`,

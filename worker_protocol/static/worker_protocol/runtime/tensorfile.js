@@ -96,7 +96,7 @@ function headerAndBody(bytes) {
   }
   let header;
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes.subarray(8, 8 + headerBytes));
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes.subarray(8, 8 + headerBytes));
     header = JSON.parse(text);
     refuseDuplicateKeys(text);
   } catch {
