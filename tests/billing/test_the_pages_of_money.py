@@ -113,6 +113,14 @@ def test_what_is_refused_is_said_on_the_page(stripe):
     assert "Pay out every Monday" in browser.get("/payouts/").content.decode()
 
 
+def test_an_account_that_stripe_does_not_open_is_said_on_the_page(stripe):
+    stripe.world.connects = False
+    browser = browser_of(earner())
+    answer = browser.post("/payouts/account/", {"country": "US"}, follow=True)
+    assert "Stripe does not open an account for you here (feature_not_enabled)" in said(answer)
+    assert "Where your bank is" in answer.content.decode()
+
+
 def test_without_a_key_of_stripe_the_pages_say_so(settings):
     settings.STRIPE_SECRET_KEY = ""
     otto = earner()

@@ -16,6 +16,7 @@ class World:
     balance_cents: int = 0  # the platform's
     account_cents: dict[str, int] = field(default_factory=dict)
     arrives_after_s: int = SECONDS_UNTIL_AVAILABLE
+    connects: bool = True  # whether the platform has signed up for Connect
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def new(self, prefix: str, kind: str, **fields: Any) -> Json:
