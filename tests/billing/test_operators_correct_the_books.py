@@ -37,7 +37,7 @@ from billing.services import (
     unmatched_pair,
 )
 from common.clock import utc_now
-from tests.billing.cast import USD, operator, person
+from tests.billing.cast import USD, operator, person, second_operator
 from tests.fake_stripe import world
 
 pytestmark = pytest.mark.django_db
@@ -47,10 +47,6 @@ LIMIT = 50 * USD
 @pytest.fixture(autouse=True)
 def _limit(settings):
     settings.ADJUSTMENT_LIMIT_MICROUSD = LIMIT
-
-
-def second() -> User:
-    return User.objects.get_or_create(email="oscar@example.org", defaults={"is_staff": True})[0]
 
 
 def adjust(bea: User, *, usd: int = 5, **changed: Any) -> Adjustment:
@@ -95,19 +91,25 @@ def test_much_waits_for_another_operator():
         adjustment_approve(adjustment_id=made.pk, operator=operator(), reason="mine.", now=utc_now())
     with pytest.raises(NotAnOperator):
         adjustment_approve(adjustment_id=made.pk, operator=bea, reason="please.", now=utc_now())
-    approved = adjustment_approve(adjustment_id=made.pk, operator=second(), reason="checked.", now=utc_now())
-    assert (approved.state, approved.decided_by, wallet_balance(bea)) == ("posted", second(), 51 * USD)
+    approved = adjustment_approve(
+        adjustment_id=made.pk, operator=second_operator(), reason="checked.", now=utc_now()
+    )
+    assert (approved.state, approved.decided_by, wallet_balance(bea)) == (
+        "posted",
+        second_operator(),
+        51 * USD,
+    )
     with pytest.raises(AdjustmentNotFound):
-        adjustment_approve(adjustment_id=made.pk, operator=second(), reason="again.", now=utc_now())
+        adjustment_approve(adjustment_id=made.pk, operator=second_operator(), reason="again.", now=utc_now())
 
 
-@pytest.mark.parametrize("decider", [operator, second])
+@pytest.mark.parametrize("decider", [operator, second_operator])
 def test_what_is_declined_or_taken_back_moves_nothing(decider):
     bea = person("bea")
     made = adjust(bea, usd=51)
     adjustment_decline(adjustment_id=made.pk, operator=decider(), reason="not so.", now=utc_now())
     with pytest.raises(AdjustmentNotFound):
-        adjustment_approve(adjustment_id=made.pk, operator=second(), reason="yet.", now=utc_now())
+        adjustment_approve(adjustment_id=made.pk, operator=second_operator(), reason="yet.", now=utc_now())
     assert wallet_balance(bea) == 0
 
 
@@ -231,7 +233,7 @@ def test_much_is_adjusted_when_a_second_operator_approves(stripe, settings):
         now=utc_now(),
     )
     assert "1 movement(s) differ" in reconciled()
-    adjustment_approve(adjustment_id=asked.pk, operator=second(), reason="checked.", now=utc_now())
+    adjustment_approve(adjustment_id=asked.pk, operator=second_operator(), reason="checked.", now=utc_now())
     assert (reconciled(), wallet_balance(bea)) == ("agrees", 20 * USD)
 
 
@@ -298,7 +300,7 @@ def test_an_operator_adjusts_on_the_page_and_another_approves(olive, client):
     )
     act = {"action": "approve", "_selected_action": [str(Adjustment.objects.get().pk)], "reason": "checked."}
     assert "Another operator" in said(olive.post(path, act, follow=True))
-    oscar = second()
+    oscar = second_operator()
     oscar.is_superuser = True
     oscar.save()
     client.force_login(oscar)

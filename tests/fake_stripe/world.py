@@ -125,6 +125,11 @@ class World:
         self.tell("charge.dispute.funds_reinstated", dispute)
         self.tell("charge.dispute.closed", dispute)
 
+    def lose_dispute(self, dispute_id: str) -> None:
+        dispute = self.objects[dispute_id]
+        dispute["status"] = "lost"
+        self.tell("charge.dispute.closed", dispute)
+
     def bounce_refund(self, refund_id: str) -> None:
         refund = self.objects[refund_id]
         refund["status"] = "failed"
