@@ -91,7 +91,14 @@ def seed() -> list[Shot]:
     call_command("migrate", verbosity=0)
     operator = User.objects.create_user("olive@example.org", is_staff=True)
     ada = User.objects.create_user("ada@example.org", time_zone="Europe/Berlin")
-    grant_post(user=ada, amount_microusd=25_000_000, operator=operator, idempotency_key="g", memo="Welcome")
+    grant_post(
+        user=ada,
+        amount_microusd=25_000_000,
+        operator=operator,
+        idempotency_key="g",
+        reason="new here.",
+        memo="Welcome",
+    )
     working = scenes.fleet(ada)
     dataset = scenes.digits(ada)
     quoted, running, finished = (
@@ -106,7 +113,9 @@ def seed() -> list[Shot]:
     scenes.benched(Device.objects.get(owner=ada, name__startswith="Old phone"))
     tablet = Device.objects.get(owner=ada, name="Kitchen tablet")
     bea = User.objects.create_user("bea@example.org", time_zone="Europe/Berlin")
-    grant_post(user=bea, amount_microusd=25_000_000, operator=operator, idempotency_key="g2")
+    grant_post(
+        user=bea, amount_microusd=25_000_000, operator=operator, idempotency_key="g2", reason="new here."
+    )
     data = scenes.digits(bea)
     refused = scenes.digits_job(bea, data, name="Digits, later")
     paused = scenes.paused(scenes.digits_job(bea, data, name="Digits, on hold"))

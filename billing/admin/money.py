@@ -7,7 +7,6 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from accounts.requests import person
 from billing.admin.actions import ReasonForm, on_each
 from billing.models import (
     Account,
@@ -24,11 +23,20 @@ from billing.models import (
     TopUp,
     Transfer,
 )
-from billing.services import payout_bank_retry, payout_freeze, payout_unfreeze
+from billing.services import (
+    payout_freeze,
+    payout_look_again,
+    payout_send_again,
+    payout_unfreeze,
+    refund_look_again,
+    top_up_look_again,
+)
 from billing.webhooks.replaying import event_replay
 from common.admin import ReadOnly
 from common.clock import utc_now
 from common.money import format_usd
+
+LOOK_AGAIN = "Ask Stripe again now, where it never answered (give a reason)"
 
 
 class PostingInline(ReadOnly, admin.TabularInline[Posting, Transfer]):
@@ -109,16 +117,13 @@ class PayoutAdmin(ReadOnly, admin.ModelAdmin[Payout]):
     def unfreeze(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
         on_each(self, request, queryset, payout_unfreeze, "payout_id", now=utc_now())
 
-    @admin.action(description="Ask Stripe again now, where it never answered")
+    @admin.action(description=LOOK_AGAIN)
     def look_again(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
-        waiting = queryset.filter(state__in=(Payout.State.DEBITED, Payout.State.TRANSFERRED))
-        stuck = waiting.filter(next_try_at=None, bank_payout_id="").update(next_try_at=utc_now(), tries=0)
-        self.message_user(request, f"{stuck} payout(s) will be looked at within seconds.")
+        on_each(self, request, queryset, payout_look_again, "payout_id", now=utc_now())
 
-    @admin.action(description="Send to the bank again, where it refused")
+    @admin.action(description="Send to the bank again, where it refused (give a reason)")
     def send_to_bank_again(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
-        sent = sum(payout_bank_retry(payout_id=payout.pk, now=utc_now()) for payout in queryset)
-        self.message_user(request, f"{sent} payout(s) will go to the bank within seconds.")
+        on_each(self, request, queryset, payout_send_again, "payout_id", now=utc_now())
 
 
 @admin.register(StripeEvent)
@@ -126,15 +131,12 @@ class StripeEventAdmin(ReadOnly, admin.ModelAdmin[StripeEvent]):
     list_display = ["received_at", "type", "object_id", "state", "note", "tries"]
     list_filter = ["state", "type"]
     search_fields = ["event_id", "object_id"]
+    action_form = ReasonForm
     actions = ["replay"]
 
-    @admin.action(description="Handle again")
+    @admin.action(description="Handle again, unless it took effect (give a reason)")
     def replay(self, request: HttpRequest, queryset: QuerySet[StripeEvent]) -> None:
-        replayed = sum(
-            event_replay(event=event, operator=person(request), now=utc_now())
-            for event in queryset.order_by("occurred_at")
-        )
-        self.message_user(request, f"{replayed} event(s) handled again; one that took effect stays as it is.")
+        on_each(self, request, queryset.order_by("occurred_at"), event_replay, "event_pk", now=utc_now())
 
 
 @admin.register(StripeCall)
@@ -150,12 +152,24 @@ class TopUpAdmin(ReadOnly, admin.ModelAdmin[TopUp]):
     list_filter = ["state"]
     list_select_related = ["user"]
     search_fields = ["user__email", "payment_intent_id"]
+    action_form = ReasonForm
+    actions = ["look_again"]
+
+    @admin.action(description=LOOK_AGAIN)
+    def look_again(self, request: HttpRequest, queryset: QuerySet[TopUp]) -> None:
+        on_each(self, request, queryset, top_up_look_again, "top_up_id", now=utc_now())
 
 
 @admin.register(Refund)
 class RefundAdmin(ReadOnly, admin.ModelAdmin[Refund]):
     list_display = ["created_at", "top_up", "amount_microusd", "state", "because", "tries", "next_try_at"]
     list_filter = ["state"]
+    action_form = ReasonForm
+    actions = ["look_again"]
+
+    @admin.action(description=LOOK_AGAIN)
+    def look_again(self, request: HttpRequest, queryset: QuerySet[Refund]) -> None:
+        on_each(self, request, queryset, refund_look_again, "refund_id", now=utc_now())
 
 
 @admin.register(Dispute)

@@ -26,5 +26,6 @@ def buyer(name: str = "bea", *, wallet_microusd: int = 100 * USD) -> User:
         amount_microusd=wallet_microusd,
         operator=operator(),
         idempotency_key=f"first grant to {name}",
+        reason="to begin with.",
     )
     return user
