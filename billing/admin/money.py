@@ -6,6 +6,8 @@ Grants are made by `manage.py grant`, freezes of a person by `manage.py freeze`.
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 
 from billing.admin.actions import ReasonForm, on_each
 from billing.models import (
@@ -46,35 +48,38 @@ class PostingInline(ReadOnly, admin.TabularInline[Posting, Transfer]):
 
 @admin.register(Account)
 class AccountAdmin(ReadOnly, admin.ModelAdmin[Account]):
-    list_display = ["key", "kind", "user", "balance"]
+    list_display = ["key", "kind", "user", "balance_microusd"]
     list_filter = ["kind"]
     list_select_related = ["user"]
     search_fields = ["key", "user__email"]
 
-    @admin.display(ordering="balance_microusd")
-    def balance(self, account: Account) -> str:
-        return format_usd(account.balance_microusd)
-
 
 @admin.register(Transfer)
 class TransferAdmin(ReadOnly, admin.ModelAdmin[Transfer]):
-    list_display = ["created_at", "reason", "idempotency_key", "asked", "memo", "operator"]
+    list_display = ["created_at", "reason", "lines", "memo", "operator", "idempotency_key"]
+    fields = ["created_at", "reason", "memo", "operator", "idempotency_key"]
     list_filter = ["reason"]
     list_select_related = ["operator"]
     search_fields = ["idempotency_key"]
     inlines = [PostingInline]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Transfer]:
+        return super().get_queryset(request).prefetch_related("postings__account")
+
+    @admin.display(description="what moved")
+    def lines(self, transfer: Transfer) -> str:
+        lines = sorted(transfer.postings.all(), key=lambda line: line.amount_microusd)
+        return format_html_join(
+            mark_safe("<br>"), "{} {}", ((format_usd(line.amount_microusd), line.account) for line in lines)
+        )
+
 
 @admin.register(Hold)
 class HoldAdmin(ReadOnly, admin.ModelAdmin[Hold]):
-    list_display = ["reference", "state", "amount", "left", "wallet", "created_at"]
+    list_display = ["reference", "state", "amount_microusd", "left", "wallet", "created_at"]
     list_filter = ["state"]
     list_select_related = ["account", "wallet"]
     search_fields = ["reference"]
-
-    @admin.display(ordering="amount_microusd")
-    def amount(self, hold: Hold) -> str:
-        return format_usd(hold.amount_microusd)
 
     @admin.display(ordering="account__balance_microusd")
     def left(self, hold: Hold) -> str:
@@ -91,7 +96,7 @@ class PayoutAdmin(ReadOnly, admin.ModelAdmin[Payout]):
     list_display = [
         "created_at",
         "user",
-        "amount",
+        "amount_microusd",
         "state",
         "frozen_because",
         "because",
@@ -104,10 +109,6 @@ class PayoutAdmin(ReadOnly, admin.ModelAdmin[Payout]):
     inlines = [PayoutStepInline]
     action_form = ReasonForm
     actions = ["freeze", "unfreeze", "look_again", "send_to_bank_again"]
-
-    @admin.display(ordering="amount_microusd")
-    def amount(self, payout: Payout) -> str:
-        return format_usd(payout.amount_microusd)
 
     @admin.action(description="Freeze: send it no further (give a reason)")
     def freeze(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:

@@ -1,7 +1,12 @@
 """Everything that moves money, by what it is about. Callers import from here; each module says what it promises."""
 
 from billing.domain.entries import Charge
-from billing.services.adjustments import adjustment_approve, adjustment_create, adjustment_decline
+from billing.services.adjustments import (
+    adjustable_check,
+    adjustment_approve,
+    adjustment_create,
+    adjustment_decline,
+)
 from billing.services.audit import audit_note, operator_check, reason_checked
 from billing.services.auto_top_up_terms import auto_top_up_set, auto_top_up_stop
 from billing.services.by_hand import (
@@ -41,6 +46,7 @@ from billing.services.unmatched import (
 
 __all__ = [
     "Charge",
+    "adjustable_check",
     "adjustment_approve",
     "adjustment_create",
     "adjustment_decline",
