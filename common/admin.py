@@ -11,12 +11,19 @@ from common.money import format_usd
 
 _MICROUSD = "_microusd"
 
+admin.site.site_header = admin.site.site_title = "Nightshift for operators"
+admin.site.index_title = "What there is"
+admin.site.enable_nav_sidebar = False  # its room is the tables'
+
 
 class ReadOnly:
     """Takes adding, changing and deleting away from an admin page: what it shows is written by services alone.
 
     Amounts, which are fields named `…_microusd`, are shown in USD: in lists, on a row's page and inline.
     """
+
+    class Media:
+        css = {"all": ["operators.css"]}
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

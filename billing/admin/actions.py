@@ -11,13 +11,48 @@ from django.contrib.admin.helpers import ActionForm
 from django.contrib.messages.storage.base import Message
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 
 from accounts.requests import person
 from billing.errors import BillingError
+from billing.services import GIVEN_UP
+from common.admin import ReadOnly
 
 
 class ReasonForm(ActionForm):
     reason = forms.CharField(required=False, max_length=200, label="Reason:")
+
+
+class WaitsForAnOperator(admin.SimpleListFilter):
+    """Of a list with a row in `GIVEN_UP`: what nobody looks at any more, though it is not over."""
+
+    title = "whether it waits for you"
+    parameter_name = "waits"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "It was given up")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(GIVEN_UP[queryset.model]) if self.value() == "yes" else queryset
+
+
+class SeenThrough(ReadOnly):
+    """A list of what the site sees through by itself, until it gives up: then an operator acts, for a reason."""
+
+    action_form = ReasonForm
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset(request)  # type: ignore[misc]
+        watched: QuerySet[Any] = rows.annotate(is_given_up=GIVEN_UP[rows.model])
+        return watched
+
+    @admin.display(description="next look", ordering="next_try_at")
+    def next_look(self, row: Any) -> str:
+        tried = f" after {row.tries} {'try' if row.tries == 1 else 'tries'}" if row.tries else ""
+        if row.next_try_at is not None:
+            return f"{date_format(localtime(row.next_try_at), 'DATETIME_FORMAT')}{tried}"
+        return f"given up{tried}" if row.is_given_up else "-"
 
 
 def on_each(

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.utils.html import escape
 
 from accounts.models import User
 from billing.domain.amounts import MAX_AMOUNT_MICROUSD
@@ -14,7 +15,9 @@ from billing.services import adjustable_check, reason_checked
 from common.errors import NightshiftError
 from common.money import MICROUSD_PER_USD, format_usd
 
-ACCOUNTS = "wallet:<e-mail>, earnings:<e-mail>, fees, source:grants, source:stripe or source:chargebacks"
+ACCOUNTS = (
+    "wallet:<an e-mail address>, earnings:<another>, fees, source:grants, source:stripe, source:chargebacks"
+)
 
 
 class AdjustmentForm(forms.ModelForm[Adjustment]):
@@ -34,8 +37,8 @@ class AdjustmentForm(forms.ModelForm[Adjustment]):
         fields = ("from_key", "to_key", "reason")
         widgets = {"reason": forms.TextInput(attrs={"size": 80})}
         help_texts = {
-            "from_key": f"where the money is taken: {ACCOUNTS}",
-            "to_key": f"where it goes: {ACCOUNTS}",
+            "from_key": escape(f"where the money is taken: {ACCOUNTS}"),
+            "to_key": "where it goes, likewise",
             "reason": "why; it is written in the audit log, and on the statements of the people concerned",
         }
 
@@ -67,7 +70,8 @@ class AdjustmentForm(forms.ModelForm[Adjustment]):
         try:
             adjustable_check(key, field=field)
         except NightshiftError as refusal:
-            raise forms.ValidationError(refusal.message) from refusal
+            nobody = "Nobody has this address." if "@" in key else "There is no such account."
+            raise forms.ValidationError(f"{nobody} It is one of: {ACCOUNTS}.") from refusal
         return key
 
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html_join
 from django.utils.safestring import mark_safe
 
-from billing.admin.actions import ReasonForm, on_each
+from billing.admin.actions import SeenThrough, WaitsForAnOperator, on_each
 from billing.models import (
     Account,
     Dispute,
@@ -38,6 +38,7 @@ from common.admin import ReadOnly
 from common.clock import utc_now
 from common.money import format_usd
 
+KEY_SHOWN_CHARS = 24  # as much of an account's key as tells it from others of a list
 LOOK_AGAIN = "Ask Stripe again now, where it never answered (give a reason)"
 
 
@@ -56,7 +57,7 @@ class AccountAdmin(ReadOnly, admin.ModelAdmin[Account]):
 
 @admin.register(Transfer)
 class TransferAdmin(ReadOnly, admin.ModelAdmin[Transfer]):
-    list_display = ["created_at", "reason", "lines", "memo", "operator", "idempotency_key"]
+    list_display = ["created_at", "reason", "lines", "memo", "operator"]
     fields = ["created_at", "reason", "memo", "operator", "idempotency_key"]
     list_filter = ["reason"]
     list_select_related = ["operator"]
@@ -70,7 +71,9 @@ class TransferAdmin(ReadOnly, admin.ModelAdmin[Transfer]):
     def lines(self, transfer: Transfer) -> str:
         lines = sorted(transfer.postings.all(), key=lambda line: line.amount_microusd)
         return format_html_join(
-            mark_safe("<br>"), "{} {}", ((format_usd(line.amount_microusd), line.account) for line in lines)
+            mark_safe("<br>"),
+            "{} {}",
+            ((format_usd(line.amount_microusd), _short(line.account.key)) for line in lines),
         )
 
 
@@ -92,23 +95,24 @@ class PayoutStepInline(ReadOnly, admin.TabularInline[PayoutStep, Payout]):
 
 
 @admin.register(Payout)
-class PayoutAdmin(ReadOnly, admin.ModelAdmin[Payout]):
+class PayoutAdmin(SeenThrough, admin.ModelAdmin[Payout]):
     list_display = [
         "created_at",
         "user",
         "amount_microusd",
         "state",
-        "frozen_because",
-        "because",
-        "tries",
-        "next_try_at",
+        "why",
+        "next_look",
     ]
-    list_filter = ["state", ("frozen_because", admin.EmptyFieldListFilter)]
+    list_filter = [WaitsForAnOperator, "state", ("frozen_because", admin.EmptyFieldListFilter)]
     list_select_related = ["user"]
     search_fields = ["user__email", "transfer_id", "bank_payout_id"]
     inlines = [PayoutStepInline]
-    action_form = ReasonForm
     actions = ["freeze", "unfreeze", "look_again", "send_to_bank_again"]
+
+    @admin.display(description="why", ordering="because")
+    def why(self, payout: Payout) -> str:
+        return f"frozen: {payout.frozen_because}" if payout.frozen_because else payout.because
 
     @admin.action(description="Freeze: send it no further (give a reason)")
     def freeze(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
@@ -128,11 +132,10 @@ class PayoutAdmin(ReadOnly, admin.ModelAdmin[Payout]):
 
 
 @admin.register(StripeEvent)
-class StripeEventAdmin(ReadOnly, admin.ModelAdmin[StripeEvent]):
-    list_display = ["received_at", "type", "object_id", "state", "note", "tries"]
-    list_filter = ["state", "type"]
+class StripeEventAdmin(SeenThrough, admin.ModelAdmin[StripeEvent]):
+    list_display = ["received_at", "state", "note", "next_look", "type", "object_id"]
+    list_filter = [WaitsForAnOperator, "state", "type"]
     search_fields = ["event_id", "object_id"]
-    action_form = ReasonForm
     actions = ["replay"]
 
     @admin.action(description="Handle again, unless it took effect (give a reason)")
@@ -148,12 +151,19 @@ class StripeCallAdmin(ReadOnly, admin.ModelAdmin[StripeCall]):
 
 
 @admin.register(TopUp)
-class TopUpAdmin(ReadOnly, admin.ModelAdmin[TopUp]):
-    list_display = ["created_at", "user", "amount_microusd", "refunded_microusd", "state", "because"]
-    list_filter = ["state"]
+class TopUpAdmin(SeenThrough, admin.ModelAdmin[TopUp]):
+    list_display = [
+        "created_at",
+        "user",
+        "amount_microusd",
+        "refunded_microusd",
+        "state",
+        "because",
+        "next_look",
+    ]
+    list_filter = [WaitsForAnOperator, "state", "automatic"]
     list_select_related = ["user"]
     search_fields = ["user__email", "payment_intent_id"]
-    action_form = ReasonForm
     actions = ["look_again"]
 
     @admin.action(description=LOOK_AGAIN)
@@ -162,11 +172,16 @@ class TopUpAdmin(ReadOnly, admin.ModelAdmin[TopUp]):
 
 
 @admin.register(Refund)
-class RefundAdmin(ReadOnly, admin.ModelAdmin[Refund]):
-    list_display = ["created_at", "top_up", "amount_microusd", "state", "because", "tries", "next_try_at"]
-    list_filter = ["state"]
-    action_form = ReasonForm
+class RefundAdmin(SeenThrough, admin.ModelAdmin[Refund]):
+    list_display = ["created_at", "buyer", "amount_microusd", "state", "because", "next_look", "top_up"]
+    list_filter = [WaitsForAnOperator, "state"]
+    list_select_related = ["top_up__user"]
+    search_fields = ["top_up__user__email", "stripe_id", "top_up__payment_intent_id"]
     actions = ["look_again"]
+
+    @admin.display(ordering="top_up__user__email")
+    def buyer(self, refund: Refund) -> str:
+        return refund.top_up.user.email
 
     @admin.action(description=LOOK_AGAIN)
     def look_again(self, request: HttpRequest, queryset: QuerySet[Refund]) -> None:
@@ -175,8 +190,22 @@ class RefundAdmin(ReadOnly, admin.ModelAdmin[Refund]):
 
 @admin.register(Dispute)
 class DisputeAdmin(ReadOnly, admin.ModelAdmin[Dispute]):
-    list_display = ["stripe_id", "top_up", "amount_microusd", "from_wallet_microusd", "status"]
+    list_display = [
+        "stripe_id",
+        "buyer",
+        "amount_microusd",
+        "from_wallet_microusd",
+        "status",
+        "withdrawn_at",
+        "reinstated_at",
+    ]
     list_filter = ["status"]
+    list_select_related = ["top_up__user"]
+    search_fields = ["stripe_id", "top_up__user__email", "top_up__payment_intent_id"]
+
+    @admin.display(ordering="top_up__user__email")
+    def buyer(self, dispute: Dispute) -> str:
+        return dispute.top_up.user.email
 
 
 @admin.register(PayoutAccount)
@@ -191,3 +220,7 @@ class PayoutAccountAdmin(ReadOnly, admin.ModelAdmin[PayoutAccount]):
 class StandingAdmin(ReadOnly, admin.ModelAdmin[Standing]):
     list_display = ["user", "wallet_frozen_because", "payouts_frozen_because"]
     list_select_related = ["user"]
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= KEY_SHOWN_CHARS else f"{key[:KEY_SHOWN_CHARS]}…"

@@ -30,7 +30,7 @@ from common.money import format_usd
 class OperatorActionAdmin(ReadOnly, admin.ModelAdmin[OperatorAction]):
     fields = ["created_at", "operator", "action", "reason", "user", "subject", "what_changed"]
     readonly_fields = ["what_changed"]
-    list_display = ["created_at", "operator", "action", "reason", "user", "subject", "what_changed"]
+    list_display = ["created_at", "operator", "action", "reason", "user", "what_changed"]
     list_filter = ["action"]
     list_select_related = ["operator", "user"]
     search_fields = ["subject", "user__email", "operator__email", "reason"]
@@ -40,6 +40,8 @@ class OperatorActionAdmin(ReadOnly, admin.ModelAdmin[OperatorAction]):
     def what_changed(self, line: OperatorAction) -> str:
         parts = []
         for name in dict.fromkeys([*line.before, *line.after]):
+            if line.before.get(name) == line.after.get(name):
+                continue
             before, after = (_in_words(name, side.get(name)) for side in (line.before, line.after))
             label = name.removesuffix("_microusd").replace("_", " ")
             parts.append(f"{label}: {after}" if name not in line.before else f"{label}: {before} → {after}")
@@ -67,7 +69,6 @@ class AdjustmentAdmin(ReadOnly, admin.ModelAdmin[Adjustment]):
         "operator",
         "decided_by",
     ]
-    fields = [*list_display, "decided_at"]
     readonly_fields = ["taken_from", "goes_to"]
     list_filter = ["state"]
     list_select_related = ["operator", "decided_by"]
@@ -95,7 +96,7 @@ class AdjustmentAdmin(ReadOnly, admin.ModelAdmin[Adjustment]):
     def get_fields(self, request: HttpRequest, obj: Adjustment | None = None) -> list[Any]:
         if obj is None:
             return ["from_key", "to_key", "usd", "reason", "number"]
-        return super().get_fields(request, obj)
+        return [*self.get_list_display(request), "decided_at"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Adjustment | None = None) -> list[Any]:
         return [] if obj is None else super().get_readonly_fields(request, obj)

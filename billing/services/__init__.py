@@ -10,6 +10,7 @@ from billing.services.adjustments import (
 from billing.services.audit import audit_note, operator_check, reason_checked
 from billing.services.auto_top_up_terms import auto_top_up_set, auto_top_up_stop
 from billing.services.by_hand import (
+    GIVEN_UP,
     payout_look_again,
     payout_send_again,
     refund_look_again,
@@ -45,6 +46,7 @@ from billing.services.unmatched import (
 )
 
 __all__ = [
+    "GIVEN_UP",
     "Charge",
     "adjustable_check",
     "adjustment_approve",

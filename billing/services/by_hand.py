@@ -8,13 +8,23 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from accounts.models import User
 from billing.errors import PayoutNotFound
-from billing.models import Payout, Refund, TopUp
+from billing.models import Payout, Refund, StripeEvent, TopUp
 from billing.services.audit import audit_note, operator_check, reason_checked
 from billing.services.payouts import payout_bank_retry
+
+# What nobody looks at any more, though it is not over.
+GIVEN_UP: dict[type[Model], Q] = {
+    Payout: Q(
+        state__in=(Payout.State.DEBITED, Payout.State.TRANSFERRED), bank_payout_id="", next_try_at=None
+    ),
+    Refund: Q(state=Refund.State.DEBITED, next_try_at=None),
+    StripeEvent: Q(state=StripeEvent.State.FAILED, next_try_at=None),
+    TopUp: Q(state=TopUp.State.CREATED, automatic=True, next_try_at=None),
+}
 
 
 def payout_look_again(*, payout_id: uuid.UUID, operator: User, reason: str, now: datetime) -> bool:
@@ -22,23 +32,21 @@ def payout_look_again(*, payout_id: uuid.UUID, operator: User, reason: str, now:
 
     Raises NotAnOperator, ReasonInvalid; so do the others.
     """
-    given_up = Payout.objects.filter(
-        pk=payout_id, state__in=(Payout.State.DEBITED, Payout.State.TRANSFERRED), bank_payout_id=""
-    )
+    given_up = Payout.objects.filter(GIVEN_UP[Payout], pk=payout_id)
     owner = User.objects.filter(payouts=payout_id)
     return _look_again(given_up, f"payout:{payout_id}", owner, operator, reason, now)
 
 
 def refund_look_again(*, refund_id: uuid.UUID, operator: User, reason: str, now: datetime) -> bool:
     """The same for a refund."""
-    given_up = Refund.objects.filter(pk=refund_id, state=Refund.State.DEBITED)
+    given_up = Refund.objects.filter(GIVEN_UP[Refund], pk=refund_id)
     buyer = User.objects.filter(top_ups__refunds=refund_id)
     return _look_again(given_up, f"refund:{refund_id}", buyer, operator, reason, now)
 
 
 def top_up_look_again(*, top_up_id: uuid.UUID, operator: User, reason: str, now: datetime) -> bool:
     """The same for an automatic top-up. Any other is asked for again by its buyer."""
-    given_up = TopUp.objects.filter(pk=top_up_id, state=TopUp.State.CREATED, automatic=True)
+    given_up = TopUp.objects.filter(GIVEN_UP[TopUp], pk=top_up_id)
     buyer = User.objects.filter(top_ups=top_up_id)
     return _look_again(given_up, f"top_up:{top_up_id}", buyer, operator, reason, now)
 
@@ -71,8 +79,8 @@ def _look_again(
 ) -> bool:
     operator_check(operator)
     why = reason_checked(reason)
-    state = rows.filter(next_try_at=None).values_list("state", "tries").first()
-    if state is None or not rows.filter(next_try_at=None).update(next_try_at=now, tries=0):
+    state = rows.values_list("state", "tries").first()
+    if state is None or not rows.update(next_try_at=now, tries=0):
         return False
     audit_note(
         operator=operator,

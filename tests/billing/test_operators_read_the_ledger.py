@@ -30,7 +30,7 @@ def operator_client(client):
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"), [("account", "$6.00"), ("transfer", "first grant to bea"), ("hold", "$4.00")]
+    ("name", "shown"), [("account", "$6.00"), ("transfer", "source:grants"), ("hold", "$4.00")]
 )
 def test_a_list_and_its_pages_are_shown(operator_client, name, shown):
     assert shown in operator_client.get(reverse(f"admin:billing_{name}_changelist")).content.decode()
@@ -77,6 +77,24 @@ def real_money(stripe, client, operator_client) -> None:
         found_at=utc_now(),
         seen_at=utc_now(),
     )
+
+
+@pytest.mark.parametrize("name", ["payout", "refund", "stripeevent", "topup"])
+def test_what_was_given_up_is_said_and_can_be_listed_alone(real_money, operator_client, name):
+    model = apps.get_model("billing", name)
+    rows = model._default_manager.all()
+    states: dict[str, dict[str, Any]] = {
+        "payout": {"state": "debited"},
+        "refund": {"state": "debited"},
+        "stripeevent": {"state": "failed"},
+        "topup": {"state": "created", "automatic": True},
+    }
+    path = reverse(f"admin:billing_{name}_changelist")
+    assert operator_client.get(path, {"waits": "yes"}).context["cl"].result_count == 0
+    rows.filter(pk=rows[0].pk).update(**states[name], next_try_at=None, tries=12)
+    page = operator_client.get(path, {"waits": "yes"})
+    assert [row.pk for row in page.context["cl"].result_list] == [rows[0].pk]
+    assert "given up after 12 tries" in page.content.decode()
 
 
 AMOUNTS = [
