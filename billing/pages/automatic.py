@@ -22,7 +22,7 @@ def automatic(request: HttpRequest) -> HttpResponseBase:
     """Where Stripe sends the buyer back to, too, once a card is saved; that is told of by an event."""
     user = person(request)
     auto = auto_top_up_of(user)
-    form = AutoTopUpForm(request.POST or None, initial=_terms_shown(auto))
+    form = AutoTopUpForm(request.POST if request.method == "POST" else None, initial=_terms_shown(auto))
     if request.method == "POST" and form.is_valid():
         made = said(
             request,
@@ -36,7 +36,7 @@ def automatic(request: HttpRequest) -> HttpResponseBase:
         "is_on": auto is not None and auto.state == AutoTopUp.State.ON,
         "spent_microusd": auto_top_up_spent_microusd(user, now=utc_now()),
     }
-    return render(request, "billing/automatic.html", context)
+    return render(request, "billing/automatic.html", context, status=400 if form.is_bound else 200)
 
 
 @page("POST")

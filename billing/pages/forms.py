@@ -19,13 +19,18 @@ def _usd(label: str, **kwargs: Any) -> forms.DecimalField:
 class AmountForm(forms.Form):
     """An amount in USD, and a key so that a form that is sent twice moves money once."""
 
-    usd = _usd("Amount in USD")
+    usd = _usd("Amount in USD", min_value=Decimal("0.01"))
     key = forms.CharField(widget=forms.HiddenInput, max_length=80)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not self.is_bound:
             self.fields["key"].initial = str(uuid.uuid4())
+
+    def clean(self) -> dict[str, Any]:
+        if "key" in self.errors:  # which nobody sees
+            self.add_error(None, "This form was not whole: open the page again, then send it once more.")
+        return self.cleaned_data
 
     @property
     def amount_microusd(self) -> int:

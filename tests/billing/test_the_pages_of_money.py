@@ -7,8 +7,9 @@ from django.template import Engine
 from django.test import Client
 
 from billing.due import payments_advance
-from billing.models import Payout, Refund, TopUp
+from billing.models import AutoTopUp, Payout, Refund, TopUp
 from billing.selectors import earnings_balance, wallet_balance
+from billing.services import top_up_create
 from common.clock import utc_now
 from tests.billing.cast import USD, person
 from tests.billing.owners import earn, earner, ready
@@ -66,8 +67,83 @@ def test_a_buyer_pays_in_and_takes_a_part_back(stripe, client):
 def test_an_amount_that_cannot_be_paid_is_said_and_opens_no_page(stripe, usd):
     browser = browser_of(person("bea"))
     answer = browser.post("/payments/", {"usd": usd, "key": "k"}, follow=True)
-    assert said(answer) or answer.context["form"].errors["usd"]
+    if answer.redirect_chain:
+        assert said(answer).startswith("The amount must be from $5.00 to $10,000.00, and is $1.00.")
+    else:
+        assert answer.status_code == 400
+        assert answer.context["form"].errors["usd"]
     assert TopUp.objects.count() == 0
+
+
+BAD_AMOUNTS = [
+    ("", "Amount in USD: This field is required."),
+    ("x", "Amount in USD: Enter a number."),
+    ("nan", "Amount in USD: Enter a number."),
+    ("0", "Amount in USD: Ensure this value is greater than or equal to 0.01."),
+    ("-5", "Amount in USD: Ensure this value is greater than or equal to 0.01."),
+    ("4.001", "Amount in USD: Ensure that there are no more than 2 decimal places."),
+    ("99999999", "Amount in USD: Ensure that there are no more than 7 digits before the decimal point."),
+]
+
+
+@pytest.mark.parametrize(("usd", "sentence"), [*BAD_AMOUNTS, ("20.01", "At most $20.00 of a top-up")])
+def test_an_amount_that_cannot_be_refunded_is_said_and_moves_nothing(stripe, client, usd, sentence):
+    bea = person("bea")
+    top_up = top_up_create(user=bea, amount_microusd=20 * USD, idempotency_key="k")
+    stripe.world.pay(top_up.session_id)
+    stripe.deliver(client)
+    path = f"/payments/top-ups/{top_up.pk}/refund/"
+    assert sentence in said(browser_of(bea).post(path, {"usd": usd, "key": "r"}, follow=True))
+    assert (wallet_balance(bea), Refund.objects.count()) == (20 * USD, 0)
+
+
+@pytest.mark.parametrize(
+    ("usd", "sentence"),
+    [*BAD_AMOUNTS, ("4", "The amount must be from $5.00"), ("81", "$80.00 of your earnings")],
+)
+def test_an_amount_that_cannot_be_paid_out_is_said_and_moves_nothing(stripe, usd, sentence):
+    otto = ready(stripe, earner())
+    assert sentence in said(browser_of(otto).post("/payouts/ask/", {"usd": usd, "key": "k"}, follow=True))
+    assert (earnings_balance(otto), Payout.objects.count()) == (80 * USD, 0)
+
+
+@pytest.mark.parametrize("key", [{}, {"key": ""}, {"key": "x" * 81}])
+def test_a_form_without_its_key_is_said_to_be_none_and_moves_nothing(stripe, client, key):
+    otto = ready(stripe, earner())
+    top_up = top_up_create(user=otto, amount_microusd=20 * USD, idempotency_key="k")
+    stripe.world.pay(top_up.session_id)
+    stripe.deliver(client)
+    browser = browser_of(otto)
+    for path in ("/payouts/ask/", f"/payments/top-ups/{top_up.pk}/refund/"):
+        assert "open the page again" in said(browser.post(path, {"usd": "10", **key}, follow=True))
+    page = browser.post("/payments/", {"usd": "10", **key})
+    assert page.status_code == 400
+    assert "open the page again" in page.content.decode()
+    assert (earnings_balance(otto), wallet_balance(otto), TopUp.objects.count()) == (80 * USD, 20 * USD, 1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "words"),
+    [
+        ({"threshold": "-1"}, "threshold", "greater than or equal to 0"),
+        ({"amount": "25.001"}, "amount", "no more than 2 decimal places"),
+        ({"cap": ""}, "cap", "required"),
+        ({"agreed": ""}, "agreed", "your clear yes"),
+    ],
+)
+def test_terms_that_cannot_be_are_said_beside_their_field(stripe, typed, field, words):
+    form = {"threshold": "10", "amount": "25", "cap": "100", "agreed": "on"}
+    answer = browser_of(person("bea")).post("/payments/automatic/", form | typed)
+    assert answer.status_code == 400
+    assert words in " ".join(answer.context["form"].errors[field])
+    assert AutoTopUp.objects.count() == 0
+
+
+def test_terms_that_the_service_refuses_are_said_in_the_words_of_the_page(stripe):
+    form = {"threshold": "10", "amount": "25", "cap": "20", "agreed": "on"}
+    answer = browser_of(person("bea")).post("/payments/automatic/", form, follow=True)
+    assert said(answer) == "The most in one month must be at least one top-up, the amount."
+    assert AutoTopUp.objects.count() == 0
 
 
 def test_an_owner_is_led_from_nothing_to_a_payout_that_is_paid(stripe, client):
@@ -104,7 +180,6 @@ def test_what_is_refused_is_said_on_the_page(stripe):
     browser = browser_of(otto)
     assert "least that can be paid out in your country is $5.00" in browser.get("/payouts/").content.decode()
     assert "from $5.00" in said(browser.post("/payouts/ask/", {"usd": "4", "key": "k"}, follow=True))
-    assert "two decimals" in said(browser.post("/payouts/ask/", {"usd": "4.001", "key": "k"}, follow=True))
     assert "countries" in said(browser.post("/payouts/account/", {"country": "KP"}, follow=True))
     browser.post("/payouts/weekly/", {"weekly": "yes"})
     payments_advance(now=utc_now())
