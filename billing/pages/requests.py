@@ -54,7 +54,7 @@ def said_invalid(request: HttpRequest, form: forms.Form) -> None:
         if field.errors:
             messages.error(request, f"{field.label}: {field.errors[0]}")
             return
-    messages.error(request, form.non_field_errors()[0])
+    messages.error(request, str(form.non_field_errors()[0]))
 
 
 def _for_people(message: str) -> str:
