@@ -12,6 +12,8 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_http_methods
 
 from billing.errors import BillingError
+from billing.pages.forms import MoneyForm
+from common.http import status_of
 
 T = TypeVar("T")
 # What the services call their inputs, and the forms' words for the same.
@@ -46,6 +48,18 @@ def said(request: HttpRequest, act: Callable[[], T], *, done: str = "") -> T | N
     if done:
         messages.success(request, done)
     return result
+
+
+def tried(form: MoneyForm, act: Callable[[], T]) -> tuple[T | None, int]:
+    """Do what a form asks for: what came of it, and the page's status. A refusal is said beside its field."""
+    if not form.is_valid():
+        return None, 400
+    try:
+        return act(), 200
+    except BillingError as refusal:
+        field = form.fields_of_services.get(refusal.field or "")
+        form.add_error(field, _for_people(refusal.message))
+        return None, status_of(refusal)
 
 
 def said_invalid(request: HttpRequest, form: forms.Form) -> None:
