@@ -28,6 +28,7 @@ BillingError
 │   ├── HookLimit             an owner has enough of them
 │   ├── HookNotFound          no such hook, or no such delivery
 │   ├── PayoutAccountMissing  the owner has not opened one
+│   ├── PayoutAccountRefused  Stripe opens none: the site's own account lacks something, or the country
 │   ├── PayoutAccountUnready  it cannot be paid to; says why and what to do
 │   ├── PayoutNotFound
 │   ├── PayoutGone            on its way to the bank, or over: too late to freeze it
@@ -179,6 +180,16 @@ class HookNotFound(PayOutError):
 
 class PayoutAccountMissing(PayOutError):
     code = "payout_account_missing"
+
+
+class PayoutAccountRefused(PayOutError):
+    code = "payout_account_refused"
+
+    def __init__(self, stripe_code: str) -> None:
+        super().__init__(
+            f"Stripe does not open an account for you here ({stripe_code or 'it gave no reason'}). Your balance is "
+            "kept for you: write to the operator of this site, then try again."
+        )
 
 
 class PayoutAccountUnready(PayOutError):

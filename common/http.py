@@ -79,6 +79,7 @@ STATUS_BY_CODE: dict[str, int] = {
     "hook_limit": 409,
     "hook_not_found": 404,
     "payout_account_missing": 409,
+    "payout_account_refused": 409,
     "payout_account_unready": 409,
     "payout_not_found": 404,
     "payouts_frozen": 403,

@@ -167,6 +167,7 @@ DEFAULT_FROM_EMAIL = ENV.email_from
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
+FORMAT_MODULE_PATH = "common.formats"
 USE_TZ = True
 
 STATIC_URL = "static/"

@@ -2,7 +2,7 @@
 
 Each page is taken as a phone and as a desktop sees it, in light and dark. Whatever the browser complains about (a
 blocked script, a failed request) and any page that is wider than its window is printed, and fails the run.
-Needs Chromium.
+`python -m tests.screens operators` takes only those whose names begin so. Needs Chromium.
 """
 
 import os
@@ -22,6 +22,10 @@ from tests.chromium import chromium, complaints
 from tests.phone.shell.pictures import pictures
 
 OUT = Path("var/screens")
+OPERATORS_LISTS = (
+    "account", "adjustment", "dispute", "fee", "hold", "operatoraction", "payout", "payoutaccount", "rate", "refund",
+    "standing", "stripecall", "stripeevent", "topup", "transfer", "unmatched",
+)  # fmt: skip
 LOOKS: Final[dict[str, dict[str, Any]]] = {
     "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True},
     "desktop": {"viewport": {"width": 1440, "height": 900}},
@@ -44,17 +48,38 @@ def fill_in_wrongly(page: Page) -> None:
     }""")
 
 
-def main() -> int:
+def adjust_wrongly(page: Page) -> None:
+    page.fill("#id_from_key", "bank")
+    page.fill("#id_to_key", "wallet:nobody@example.org")
+    page.fill("#id_usd", "1.0000001")
+    page.locator("#adjustment_form").evaluate("form => { form.noValidate = true; }")
+    page.locator("input[name=_save]").click()
+
+
+def freeze_without_a_reason(page: Page) -> None:
+    page.locator(".action-select").first.check()
+    page.select_option("select[name=action]", "freeze")
+    page.locator("button[name=index]").click()
+
+
+def open_the_first(page: Page) -> None:
+    page.locator("#result_list tbody th a").first.click()
+
+
+def main(only: str = "") -> int:
     with tempfile.TemporaryDirectory(prefix="nightshift-screens-") as folder:
         os.environ |= {"DJANGO_SETTINGS_MODULE": "marketplace.settings", "NIGHTSHIFT_VAR_DIR": folder}
         os.environ |= {
             "NIGHTSHIFT_LOG_LEVEL": "ERROR",
-            "NIGHTSHIFT_STRIPE_SECRET_KEY": "sk_test_for_pictures",
+            "NIGHTSHIFT_STRIPE_SECRET_KEY": "sk_test_of_nobody",
+            "NIGHTSHIFT_STRIPE_WEBHOOK_SECRETS": "whsec_of_nobody",
+            "NIGHTSHIFT_EMAIL": "file",
+            "NIGHTSHIFT_ADJUSTMENT_LIMIT_MICROUSD": "50000000",
         }
         import django
 
         django.setup()
-        shots = seed()
+        shots = [shot for shot in seed() if shot.name.startswith(only)]
         shutil.rmtree(OUT, ignore_errors=True)
         OUT.mkdir(parents=True)
         with site() as address, chromium() as browser:
@@ -64,7 +89,8 @@ def main() -> int:
                 for look in LOOKS
                 for complaint in take(browser, address, shot, look)
             ]
-        wrong += pictures(OUT)
+        if not only:
+            wrong += pictures(OUT)
     print("\n".join(wrong) or f"{len(shots)} pages in {OUT}, no complaints")
     return 1 if wrong else 0
 
@@ -91,7 +117,14 @@ def seed() -> list[Shot]:
     call_command("migrate", verbosity=0)
     operator = User.objects.create_user("olive@example.org", is_staff=True)
     ada = User.objects.create_user("ada@example.org", time_zone="Europe/Berlin")
-    grant_post(user=ada, amount_microusd=25_000_000, operator=operator, idempotency_key="g", memo="Welcome")
+    grant_post(
+        user=ada,
+        amount_microusd=25_000_000,
+        operator=operator,
+        idempotency_key="g",
+        reason="new here.",
+        memo="Welcome",
+    )
     working = scenes.fleet(ada)
     dataset = scenes.digits(ada)
     quoted, running, finished = (
@@ -106,12 +139,15 @@ def seed() -> list[Shot]:
     scenes.benched(Device.objects.get(owner=ada, name__startswith="Old phone"))
     tablet = Device.objects.get(owner=ada, name="Kitchen tablet")
     bea = User.objects.create_user("bea@example.org", time_zone="Europe/Berlin")
-    grant_post(user=bea, amount_microusd=25_000_000, operator=operator, idempotency_key="g2")
+    grant_post(
+        user=bea, amount_microusd=25_000_000, operator=operator, idempotency_key="g2", reason="new here."
+    )
     data = scenes.digits(bea)
     refused = scenes.digits_job(bea, data, name="Digits, later")
     paused = scenes.paused(scenes.digits_job(bea, data, name="Digits, on hold"))
     disputed = log_in(bea)
     her, new = log_in(ada), log_in(User.objects.create_user("new@example.org"))
+    olive = operators_night()
     return [
         Shot("home", "/"),
         Shot("api-docs", "/api/docs/"),
@@ -142,7 +178,30 @@ def seed() -> list[Shot]:
         Shot("payments", "/payments/", her),
         Shot("automatic", "/payments/automatic/", her),
         Shot("payouts", "/payouts/", her),
+        *(Shot(f"operators-{name}", f"/admin/billing/{name}/", olive) for name in OPERATORS_LISTS),
+        Shot("operators", "/admin/", olive),
+        Shot("operators-adjust", "/admin/billing/adjustment/add/", olive),
+        Shot("operators-adjust-wrong", "/admin/billing/adjustment/add/", olive, adjust_wrongly),
+        Shot(
+            "operators-payout-without-reason", "/admin/billing/payout/", olive, freeze_without_a_reason, 302
+        ),
+        Shot("operators-payout-row", "/admin/billing/payout/", olive, open_the_first),
+        Shot("operators-transfer-row", "/admin/billing/transfer/", olive, open_the_first),
+        Shot("operators-line-row", "/admin/billing/operatoraction/", olive, open_the_first),
     ]
+
+
+def operators_night() -> str:
+    """Money of all kinds, made by the services on a Stripe that is none; the session of the operator who looks."""
+    from django.conf import settings
+    from django.test import Client
+
+    from tests.billing.operators_night import a_night_of_money
+    from tests.fake_stripe import FakeStripe
+
+    with FakeStripe() as stripe:
+        settings.STRIPE_API_BASE = stripe.address
+        return log_in(a_night_of_money(stripe, Client(SERVER_NAME="127.0.0.1")))
 
 
 def log_in(user: Any) -> str:
@@ -200,4 +259,4 @@ def take(browser: Browser, address: str, shot: Shot, look: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

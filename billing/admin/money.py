@@ -6,9 +6,10 @@ Grants are made by `manage.py grant`, freezes of a person by `manage.py freeze`.
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 
-from accounts.requests import person
-from billing.admin.actions import ReasonForm, on_each
+from billing.admin.actions import SeenThrough, WaitsForAnOperator, on_each
 from billing.models import (
     Account,
     Dispute,
@@ -24,11 +25,21 @@ from billing.models import (
     TopUp,
     Transfer,
 )
-from billing.services import payout_bank_retry, payout_freeze, payout_unfreeze
+from billing.services import (
+    payout_freeze,
+    payout_look_again,
+    payout_send_again,
+    payout_unfreeze,
+    refund_look_again,
+    top_up_look_again,
+)
 from billing.webhooks.replaying import event_replay
 from common.admin import ReadOnly
 from common.clock import utc_now
 from common.money import format_usd
+
+KEY_SHOWN_CHARS = 24  # as much of an account's key as tells it from others of a list
+LOOK_AGAIN = "Ask Stripe again now, where it never answered (give a reason)"
 
 
 class PostingInline(ReadOnly, admin.TabularInline[Posting, Transfer]):
@@ -38,35 +49,40 @@ class PostingInline(ReadOnly, admin.TabularInline[Posting, Transfer]):
 
 @admin.register(Account)
 class AccountAdmin(ReadOnly, admin.ModelAdmin[Account]):
-    list_display = ["key", "kind", "user", "balance"]
+    list_display = ["key", "kind", "user", "balance_microusd"]
     list_filter = ["kind"]
     list_select_related = ["user"]
     search_fields = ["key", "user__email"]
 
-    @admin.display(ordering="balance_microusd")
-    def balance(self, account: Account) -> str:
-        return format_usd(account.balance_microusd)
-
 
 @admin.register(Transfer)
 class TransferAdmin(ReadOnly, admin.ModelAdmin[Transfer]):
-    list_display = ["created_at", "reason", "idempotency_key", "asked", "memo", "operator"]
+    list_display = ["created_at", "reason", "lines", "memo", "operator"]
+    fields = ["created_at", "reason", "memo", "operator", "idempotency_key"]
     list_filter = ["reason"]
     list_select_related = ["operator"]
     search_fields = ["idempotency_key"]
     inlines = [PostingInline]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Transfer]:
+        return super().get_queryset(request).prefetch_related("postings__account")
+
+    @admin.display(description="what moved")
+    def lines(self, transfer: Transfer) -> str:
+        lines = sorted(transfer.postings.all(), key=lambda line: line.amount_microusd)
+        return format_html_join(
+            mark_safe("<br>"),
+            "{} {}",
+            ((format_usd(line.amount_microusd), _short(line.account.key)) for line in lines),
+        )
+
 
 @admin.register(Hold)
 class HoldAdmin(ReadOnly, admin.ModelAdmin[Hold]):
-    list_display = ["reference", "state", "amount", "left", "wallet", "created_at"]
+    list_display = ["reference", "state", "amount_microusd", "left", "wallet", "created_at"]
     list_filter = ["state"]
     list_select_related = ["account", "wallet"]
     search_fields = ["reference"]
-
-    @admin.display(ordering="amount_microusd")
-    def amount(self, hold: Hold) -> str:
-        return format_usd(hold.amount_microusd)
 
     @admin.display(ordering="account__balance_microusd")
     def left(self, hold: Hold) -> str:
@@ -79,27 +95,24 @@ class PayoutStepInline(ReadOnly, admin.TabularInline[PayoutStep, Payout]):
 
 
 @admin.register(Payout)
-class PayoutAdmin(ReadOnly, admin.ModelAdmin[Payout]):
+class PayoutAdmin(SeenThrough, admin.ModelAdmin[Payout]):
     list_display = [
         "created_at",
         "user",
-        "amount",
+        "amount_microusd",
         "state",
-        "frozen_because",
-        "because",
-        "tries",
-        "next_try_at",
+        "why",
+        "next_look",
     ]
-    list_filter = ["state", ("frozen_because", admin.EmptyFieldListFilter)]
+    list_filter = [WaitsForAnOperator, "state", ("frozen_because", admin.EmptyFieldListFilter)]
     list_select_related = ["user"]
     search_fields = ["user__email", "transfer_id", "bank_payout_id"]
     inlines = [PayoutStepInline]
-    action_form = ReasonForm
     actions = ["freeze", "unfreeze", "look_again", "send_to_bank_again"]
 
-    @admin.display(ordering="amount_microusd")
-    def amount(self, payout: Payout) -> str:
-        return format_usd(payout.amount_microusd)
+    @admin.display(description="why", ordering="because")
+    def why(self, payout: Payout) -> str:
+        return f"frozen: {payout.frozen_because}" if payout.frozen_because else payout.because
 
     @admin.action(description="Freeze: send it no further (give a reason)")
     def freeze(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
@@ -109,32 +122,25 @@ class PayoutAdmin(ReadOnly, admin.ModelAdmin[Payout]):
     def unfreeze(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
         on_each(self, request, queryset, payout_unfreeze, "payout_id", now=utc_now())
 
-    @admin.action(description="Ask Stripe again now, where it never answered")
+    @admin.action(description=LOOK_AGAIN)
     def look_again(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
-        waiting = queryset.filter(state__in=(Payout.State.DEBITED, Payout.State.TRANSFERRED))
-        stuck = waiting.filter(next_try_at=None, bank_payout_id="").update(next_try_at=utc_now(), tries=0)
-        self.message_user(request, f"{stuck} payout(s) will be looked at within seconds.")
+        on_each(self, request, queryset, payout_look_again, "payout_id", now=utc_now())
 
-    @admin.action(description="Send to the bank again, where it refused")
+    @admin.action(description="Send to the bank again, where it refused (give a reason)")
     def send_to_bank_again(self, request: HttpRequest, queryset: QuerySet[Payout]) -> None:
-        sent = sum(payout_bank_retry(payout_id=payout.pk, now=utc_now()) for payout in queryset)
-        self.message_user(request, f"{sent} payout(s) will go to the bank within seconds.")
+        on_each(self, request, queryset, payout_send_again, "payout_id", now=utc_now())
 
 
 @admin.register(StripeEvent)
-class StripeEventAdmin(ReadOnly, admin.ModelAdmin[StripeEvent]):
-    list_display = ["received_at", "type", "object_id", "state", "note", "tries"]
-    list_filter = ["state", "type"]
+class StripeEventAdmin(SeenThrough, admin.ModelAdmin[StripeEvent]):
+    list_display = ["received_at", "state", "note", "next_look", "type", "object_id"]
+    list_filter = [WaitsForAnOperator, "state", "type"]
     search_fields = ["event_id", "object_id"]
     actions = ["replay"]
 
-    @admin.action(description="Handle again")
+    @admin.action(description="Handle again, unless it took effect (give a reason)")
     def replay(self, request: HttpRequest, queryset: QuerySet[StripeEvent]) -> None:
-        replayed = sum(
-            event_replay(event=event, operator=person(request), now=utc_now())
-            for event in queryset.order_by("occurred_at")
-        )
-        self.message_user(request, f"{replayed} event(s) handled again; one that took effect stays as it is.")
+        on_each(self, request, queryset.order_by("occurred_at"), event_replay, "event_pk", now=utc_now())
 
 
 @admin.register(StripeCall)
@@ -145,23 +151,61 @@ class StripeCallAdmin(ReadOnly, admin.ModelAdmin[StripeCall]):
 
 
 @admin.register(TopUp)
-class TopUpAdmin(ReadOnly, admin.ModelAdmin[TopUp]):
-    list_display = ["created_at", "user", "amount_microusd", "refunded_microusd", "state", "because"]
-    list_filter = ["state"]
+class TopUpAdmin(SeenThrough, admin.ModelAdmin[TopUp]):
+    list_display = [
+        "created_at",
+        "user",
+        "amount_microusd",
+        "refunded_microusd",
+        "state",
+        "because",
+        "next_look",
+    ]
+    list_filter = [WaitsForAnOperator, "state", "automatic"]
     list_select_related = ["user"]
     search_fields = ["user__email", "payment_intent_id"]
+    actions = ["look_again"]
+
+    @admin.action(description=LOOK_AGAIN)
+    def look_again(self, request: HttpRequest, queryset: QuerySet[TopUp]) -> None:
+        on_each(self, request, queryset, top_up_look_again, "top_up_id", now=utc_now())
 
 
 @admin.register(Refund)
-class RefundAdmin(ReadOnly, admin.ModelAdmin[Refund]):
-    list_display = ["created_at", "top_up", "amount_microusd", "state", "because", "tries", "next_try_at"]
-    list_filter = ["state"]
+class RefundAdmin(SeenThrough, admin.ModelAdmin[Refund]):
+    list_display = ["created_at", "buyer", "amount_microusd", "state", "because", "next_look", "top_up"]
+    list_filter = [WaitsForAnOperator, "state"]
+    list_select_related = ["top_up__user"]
+    search_fields = ["top_up__user__email", "stripe_id", "top_up__payment_intent_id"]
+    actions = ["look_again"]
+
+    @admin.display(ordering="top_up__user__email")
+    def buyer(self, refund: Refund) -> str:
+        return refund.top_up.user.email
+
+    @admin.action(description=LOOK_AGAIN)
+    def look_again(self, request: HttpRequest, queryset: QuerySet[Refund]) -> None:
+        on_each(self, request, queryset, refund_look_again, "refund_id", now=utc_now())
 
 
 @admin.register(Dispute)
 class DisputeAdmin(ReadOnly, admin.ModelAdmin[Dispute]):
-    list_display = ["stripe_id", "top_up", "amount_microusd", "from_wallet_microusd", "status"]
+    list_display = [
+        "stripe_id",
+        "buyer",
+        "amount_microusd",
+        "from_wallet_microusd",
+        "status",
+        "withdrawn_at",
+        "reinstated_at",
+    ]
     list_filter = ["status"]
+    list_select_related = ["top_up__user"]
+    search_fields = ["stripe_id", "top_up__user__email", "top_up__payment_intent_id"]
+
+    @admin.display(ordering="top_up__user__email")
+    def buyer(self, dispute: Dispute) -> str:
+        return dispute.top_up.user.email
 
 
 @admin.register(PayoutAccount)
@@ -176,3 +220,7 @@ class PayoutAccountAdmin(ReadOnly, admin.ModelAdmin[PayoutAccount]):
 class StandingAdmin(ReadOnly, admin.ModelAdmin[Standing]):
     list_display = ["user", "wallet_frozen_because", "payouts_frozen_because"]
     list_select_related = ["user"]
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= KEY_SHOWN_CHARS else f"{key[:KEY_SHOWN_CHARS]}…"

@@ -10,7 +10,6 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import status
 from rest_framework.generics import ListAPIView
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -26,6 +25,7 @@ from billing.domain.capability import in_words
 from billing.errors import CurrencyUnknown
 from billing.models import Earning, Payout
 from billing.services import payout_request
+from common.api import SteadyCursorPagination
 from common.clock import utc_now
 
 CSV_COLUMNS = ("day", "device_id", "charges", "gross_microusd", "deducted_microusd", "net_microusd")
@@ -66,7 +66,7 @@ class BalancesView(PayoutsApi):
         return Response(s.BalancesOut(selectors.earnings_balances(person(request), now=utc_now())).data)
 
 
-class ByDay(CursorPagination):
+class ByDay(SteadyCursorPagination):
     page_size = 100
     ordering = ("-day", "device_id")
 
@@ -101,7 +101,7 @@ class EarningsCsvView(PayoutsApi):
         return StreamingHttpResponse(rows, content_type="text/csv; charset=utf-8", headers=headers)
 
 
-class Newest(CursorPagination):
+class Newest(SteadyCursorPagination):
     page_size = 50
     ordering = ("-created_at", "-id")
 

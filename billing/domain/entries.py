@@ -3,6 +3,7 @@
 Accounts are named by their keys (`wallet:7`), so that an entry can be made and judged without a database.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
@@ -87,7 +88,7 @@ def adjustment_entry(
 def adjustable(key: str) -> bool:
     """Whether an adjustment may touch this account. What is held or in transit belongs to a job, refund or payout."""
     kind, _, rest = key.partition(":")
-    owned = kind in ("wallet", "earnings") and rest.isdecimal() and rest == str(int(rest))
+    owned = kind in ("wallet", "earnings") and re.fullmatch("0|[1-9][0-9]{0,17}", rest) is not None
     return owned or key in (FEES_KEY, SOURCE_KEY, "source:stripe", "source:chargebacks")
 
 
@@ -146,7 +147,8 @@ def net_changes(entries: Iterable[Entry]) -> dict[str, int]:
 
 
 def check_key(key: str, *, field: str = "idempotency_key", max_chars: int = KEY_MAX_CHARS) -> None:
-    if not 0 < len(key) <= max_chars:
+    if not 0 < len(key) <= max_chars or "\x00" in key:
         raise KeyInvalid(
-            f"{field} must have from 1 to {max_chars} characters, and has {len(key)}.", field=field
+            f"{field} must have from 1 to {max_chars} characters, none of them NUL, and has {len(key)}.",
+            field=field,
         )

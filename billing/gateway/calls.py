@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from billing.errors import IdempotencyConflict, StripeRefused, StripeUnavailable
 from billing.gateway.client import Json, StripeGateway
@@ -46,6 +47,17 @@ def call_make(
         raise StripeRefused(**call.answer)
     answer: Json = call.answer
     return answer
+
+
+def key_after_refusals(key: str) -> str:
+    """`key`, or another one for each time that Stripe has refused it: for what a person may ask for again.
+
+    What was refused was not done, and its reason may have been put right since.
+    """
+    refused = StripeCall.objects.filter(
+        Q(key=key) | Q(key__startswith=f"{key}:again-"), state=StripeCall.State.REFUSED
+    ).count()
+    return f"{key}:again-{refused}" if refused else key
 
 
 @transaction.atomic(durable=True)

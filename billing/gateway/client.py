@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Any
 
 import stripe
@@ -20,6 +21,13 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 TIMEOUT_S = 20
+# What says no more than: not now, or not with this key of ours. Any other 4xx is a no to the request itself.
+_OPEN_STATUSES = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.TOO_MANY_REQUESTS,
+)
 SIGNATURE_TOLERANCE_S = 300
 PAGE_SIZE = 100
 MAX_PAGES = 1_000
@@ -156,19 +164,28 @@ def _asked(request: Callable[[], Any]) -> Json:
     """The answer as plain JSON; what went wrong as one of our two kinds."""
     try:
         answer = request()
-    except (stripe.InvalidRequestError, stripe.CardError, stripe.PermissionError) as error:
-        if error.http_status in (409, 429):
+    except stripe.StripeError as error:
+        if not _is_refusal(error):
+            # No connection, a 5xx, too many requests, a key in use or a wrong one of ours: it may have been done.
+            log.warning("Stripe gave no answer (%s, request %s)", type(error).__name__, error.request_id)
             raise StripeUnavailable from error
-        log.warning("Stripe refused request %s: %s", error.request_id, error.code)
         told: Json = (error.json_body or {}).get("error", {}) if isinstance(error.json_body, dict) else {}
+        code = error.code or told.get("type") or ""
+        log.warning("Stripe refused request %s: %s", error.request_id, code)
         raise StripeRefused(
-            error.code or "",
+            code,
             decline_code=told.get("decline_code") or "",
             about=(told.get("payment_intent") or {}).get("id", ""),
         ) from error
-    except stripe.StripeError as error:
-        # No connection, a 5xx, too many requests, a key in use, a key of ours that is wrong: it may have been done.
-        log.warning("Stripe gave no answer (%s, request %s)", type(error).__name__, error.request_id)
-        raise StripeUnavailable from error
     plain: Json = json.loads(str(answer))
     return plain
+
+
+def _is_refusal(error: stripe.StripeError) -> bool:
+    """Whether Stripe said no for good. By status, not by class: the v2 API has one of its own for each reason."""
+    status = error.http_status or 0
+    return (
+        400 <= status < 500
+        and status not in _OPEN_STATUSES
+        and not isinstance(error, stripe.IdempotencyError | stripe.RateLimitError)
+    )

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from billing.models.ledger import Transfer
+from common.money import format_usd
 
 
 class Adjustment(models.Model):
@@ -61,7 +62,7 @@ class Adjustment(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount_microusd} from {self.from_key} to {self.to_key}"
+        return f"{format_usd(self.amount_microusd)} from {self.from_key} to {self.to_key}"
 
 
 class Unmatched(models.Model):

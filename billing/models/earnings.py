@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from billing.models.ledger import Transfer
+from common.money import format_usd
 
 
 class Earning(models.Model):
@@ -41,4 +42,4 @@ class Earning(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount_microusd} on {self.day}"
+        return f"{format_usd(self.amount_microusd)} on {self.day}"

@@ -10,6 +10,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from common.money import format_usd
+
 
 class Account(models.Model):
     """A place for money. Only `source` accounts (where money enters the books) may go below zero."""
@@ -109,7 +111,7 @@ class Posting(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount_microusd:+d} {self.account_id}"
+        return f"{format_usd(self.amount_microusd)} {self.account_id}"
 
 
 class Hold(models.Model):
@@ -137,4 +139,4 @@ class Hold(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.reference}: {self.amount_microusd}"
+        return f"{self.reference}: {format_usd(self.amount_microusd)}"

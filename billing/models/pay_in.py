@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from common.money import format_usd
+
 
 class TopUp(models.Model):
     """A payment into a wallet: on Stripe's hosted page, or, `automatic`, by the card that the buyer has saved."""
@@ -61,7 +63,7 @@ class TopUp(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount_microusd} by {self.user_id}"
+        return f"{format_usd(self.amount_microusd)} by {self.user_id}"
 
 
 class Refund(models.Model):
@@ -97,7 +99,7 @@ class Refund(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount_microusd} of {self.top_up_id}"
+        return f"{format_usd(self.amount_microusd)} of {self.top_up_id}"
 
 
 class Dispute(models.Model):
@@ -124,4 +126,4 @@ class Dispute(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.stripe_id}: {self.amount_microusd}"
+        return f"{self.stripe_id}: {format_usd(self.amount_microusd)}"

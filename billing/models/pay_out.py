@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from common.money import format_usd
+
 
 class PayoutAccount(models.Model):
     """An owner's recipient account at Stripe, as last heard of. `billing.domain.capability` puts it into words."""
@@ -96,7 +98,7 @@ class Payout(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount_microusd} to {self.user_id}: {self.state}"
+        return f"{format_usd(self.amount_microusd)} to {self.user_id}: {self.state}"
 
     @property
     def net_microusd(self) -> int:

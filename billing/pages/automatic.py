@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from accounts.requests import person
 from billing.models import AutoTopUp
 from billing.pages.forms import AutoTopUpForm
-from billing.pages.requests import page, said
+from billing.pages.requests import page, said, tried
 from billing.selectors import auto_top_up_of, auto_top_up_spent_microusd
 from billing.services import auto_top_up_set, auto_top_up_stop
 from common.clock import utc_now
@@ -22,13 +22,14 @@ def automatic(request: HttpRequest) -> HttpResponseBase:
     """Where Stripe sends the buyer back to, too, once a card is saved; that is told of by an event."""
     user = person(request)
     auto = auto_top_up_of(user)
-    form = AutoTopUpForm(request.POST or None, initial=_terms_shown(auto))
-    if request.method == "POST" and form.is_valid():
-        made = said(
-            request,
-            lambda: auto_top_up_set(user=user, terms=form.terms, agreed=form.cleaned_data["agreed"]),
+    form = AutoTopUpForm(request.POST if request.method == "POST" else None, initial=_terms_shown(auto))
+    status = 200
+    if request.method == "POST":
+        made, status = tried(
+            form, lambda: auto_top_up_set(user=user, terms=form.terms, agreed=form.cleaned_data["agreed"])
         )
-        return redirect(made.set_up_url if made and made.set_up_url else "automatic")
+        if made is not None:
+            return redirect(made.set_up_url or "automatic")
     context = {
         "takes_money": bool(settings.STRIPE_SECRET_KEY),
         "form": form,
@@ -36,7 +37,7 @@ def automatic(request: HttpRequest) -> HttpResponseBase:
         "is_on": auto is not None and auto.state == AutoTopUp.State.ON,
         "spent_microusd": auto_top_up_spent_microusd(user, now=utc_now()),
     }
-    return render(request, "billing/automatic.html", context)
+    return render(request, "billing/automatic.html", context, status=status)
 
 
 @page("POST")

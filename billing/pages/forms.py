@@ -2,7 +2,7 @@
 
 import uuid
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 
@@ -16,10 +16,18 @@ def _usd(label: str, **kwargs: Any) -> forms.DecimalField:
     return forms.DecimalField(label=label, max_digits=9, decimal_places=2, widget=widget, **kwargs)
 
 
-class AmountForm(forms.Form):
+class MoneyForm(forms.Form):
+    """`fields_of_services`: which field of the form the services mean by one of their inputs."""
+
+    fields_of_services: ClassVar[dict[str, str]] = {}
+
+
+class AmountForm(MoneyForm):
     """An amount in USD, and a key so that a form that is sent twice moves money once."""
 
-    usd = _usd("Amount in USD")
+    fields_of_services = {"amount_microusd": "usd"}
+
+    usd = _usd("Amount in USD", min_value=Decimal("0.01"))
     key = forms.CharField(widget=forms.HiddenInput, max_length=80)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -27,14 +35,25 @@ class AmountForm(forms.Form):
         if not self.is_bound:
             self.fields["key"].initial = str(uuid.uuid4())
 
+    def clean(self) -> dict[str, Any]:
+        if "key" in self.errors:  # which nobody sees
+            self.add_error(None, "This form was not whole: open the page again, then send it once more.")
+        return self.cleaned_data
+
     @property
     def amount_microusd(self) -> int:
         usd: Decimal = self.cleaned_data["usd"]
         return int(usd * MICROUSD_PER_USD)
 
 
-class AutoTopUpForm(forms.Form):
+class AutoTopUpForm(MoneyForm):
     """The terms of automatic top-ups; nothing is charged without the yes at the end."""
+
+    fields_of_services = {
+        "threshold_microusd": "threshold",
+        "amount_microusd": "amount",
+        "monthly_cap_microusd": "cap",
+    }
 
     threshold = _usd("When the wallet has less than, in USD", min_value=0)
     amount = _usd("Add each time, in USD")

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from accounts.requests import person
 from billing.models import TopUp
 from billing.pages.forms import AmountForm
-from billing.pages.requests import page, said
+from billing.pages.requests import page, said, said_invalid, tried
 from billing.selectors import refundable_microusd, top_up_of, top_ups_of, wallet_balance
 from billing.services import refund_create, top_up_create
 
@@ -20,22 +20,24 @@ SHOWN = 50
 @page("GET", "HEAD", "POST")
 def payments(request: HttpRequest) -> HttpResponseBase:
     user = person(request)
-    form = AmountForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        made = said(
-            request,
+    form = AmountForm(request.POST if request.method == "POST" else None)
+    status = 200
+    if request.method == "POST":
+        made, status = tried(
+            form,
             lambda: top_up_create(
                 user=user, amount_microusd=form.amount_microusd, idempotency_key=form.cleaned_data["key"]
             ),
         )
-        return redirect("top-up", made.pk) if made else redirect("payments")
+        if made is not None:
+            return redirect("top-up", made.pk)
     context = {
         "takes_money": bool(settings.STRIPE_SECRET_KEY),
         "form": form,
         "top_ups": top_ups_of(user)[:SHOWN],
         "balance_microusd": wallet_balance(user),
     }
-    return render(request, "billing/payments.html", context)
+    return render(request, "billing/payments.html", context, status=status)
 
 
 @page("GET", "HEAD")
@@ -68,4 +70,6 @@ def refund(request: HttpRequest, top_up_id: UUID) -> HttpResponseBase:
             ),
             done="The refund is on its way to the card.",
         )
+    else:
+        said_invalid(request, form)
     return redirect("top-up", top_up_id)

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from accounts.requests import person
 from billing.domain.capability import READY, in_words
 from billing.pages.forms import AmountForm, CountryForm
-from billing.pages.requests import page, said
+from billing.pages.requests import page, said, said_invalid
 from billing.selectors import (
     earnings_balances,
     payout_account_of,
@@ -94,7 +94,7 @@ def ask(request: HttpRequest) -> HttpResponseBase:
             done="Your payout is on its way.",
         )
     else:
-        messages.error(request, "Give an amount in USD, with at most two decimals.")
+        said_invalid(request, form)
     return redirect("payouts")
 
 

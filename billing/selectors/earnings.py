@@ -28,28 +28,36 @@ class EarningsBalances:
 
 def available_microusd(user: User, *, now: datetime) -> int:
     """What can be paid out: the balance without what is still held back."""
-    maturing = Earning.objects.filter(owner=user, matures_at__gt=now).aggregate(
-        total=Coalesce(Sum("amount_microusd"), 0)
-    )
-    maturing_microusd: int = maturing["total"]
-    return max(0, earnings_balance(user) - maturing_microusd)
+    maturing_microusd, _ = _maturing(user, now)
+    return _available(user, maturing_microusd)
 
 
 def earnings_balances(user: User, *, now: datetime) -> EarningsBalances:
-    maturing = Earning.objects.filter(owner=user, matures_at__gt=now).aggregate(
-        total=Coalesce(Sum("amount_microusd"), 0), first=Min("matures_at")
-    )
+    maturing_microusd, next_matures_at = _maturing(user, now)
     paid_out = Payout.objects.filter(user=user).aggregate(
         on_the_way=Coalesce(Sum("amount_microusd", filter=Q(state__in=_ON_THE_WAY)), 0),
         paid=Coalesce(Sum("amount_microusd", filter=Q(state=Payout.State.PAID)), 0),
     )
     return EarningsBalances(
-        maturing_microusd=maturing["total"],
-        available_microusd=max(0, earnings_balance(user) - maturing["total"]),
+        maturing_microusd=maturing_microusd,
+        available_microusd=_available(user, maturing_microusd),
         on_the_way_microusd=paid_out["on_the_way"],
         paid_microusd=paid_out["paid"],
-        next_matures_at=maturing["first"],
+        next_matures_at=next_matures_at,
     )
+
+
+def _maturing(user: User, now: datetime) -> tuple[int, datetime | None]:
+    """What is still held back, and when the first of it is free."""
+    held_back = Earning.objects.filter(owner=user, matures_at__gt=now).aggregate(
+        total=Coalesce(Sum("amount_microusd"), 0), first=Min("matures_at")
+    )
+    return held_back["total"], held_back["first"]
+
+
+def _available(user: User, maturing_microusd: int) -> int:
+    # A correction or a chargeback may have taken some of what matures.
+    return max(0, earnings_balance(user) - maturing_microusd)
 
 
 def earnings_by_day(

@@ -1,9 +1,21 @@
 """Everything that moves money, by what it is about. Callers import from here; each module says what it promises."""
 
 from billing.domain.entries import Charge
-from billing.services.adjustments import adjustment_approve, adjustment_create, adjustment_decline
+from billing.services.adjustments import (
+    adjustable_check,
+    adjustment_approve,
+    adjustment_create,
+    adjustment_decline,
+)
 from billing.services.audit import audit_note, operator_check, reason_checked
 from billing.services.auto_top_up_terms import auto_top_up_set, auto_top_up_stop
+from billing.services.by_hand import (
+    GIVEN_UP,
+    payout_look_again,
+    payout_send_again,
+    refund_look_again,
+    top_up_look_again,
+)
 from billing.services.ledger import grant_post, hold_charge, hold_open, hold_release
 from billing.services.notices import notice_write
 from billing.services.owner_hooks import owner_delivery_replay, owner_hook_create, owner_hook_delete
@@ -34,7 +46,9 @@ from billing.services.unmatched import (
 )
 
 __all__ = [
+    "GIVEN_UP",
     "Charge",
+    "adjustable_check",
     "adjustment_approve",
     "adjustment_create",
     "adjustment_decline",
@@ -58,14 +72,18 @@ __all__ = [
     "payout_advance",
     "payout_bank_retry",
     "payout_freeze",
+    "payout_look_again",
     "payout_request",
+    "payout_send_again",
     "payout_unfreeze",
     "payouts_freeze",
     "payouts_unfreeze",
     "rate_set",
     "reason_checked",
     "refund_create",
+    "refund_look_again",
     "top_up_create",
+    "top_up_look_again",
     "unmatched_adjust",
     "unmatched_ignore",
     "unmatched_note",

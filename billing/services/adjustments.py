@@ -36,7 +36,7 @@ def adjustment_create(
     operator_check(operator)
     check_amount(amount_microusd)
     for field, key in (("from_key", from_key), ("to_key", to_key)):
-        _check_account(key, field)
+        adjustable_check(key, field=field)
     if from_key == to_key:
         raise AdjustmentInvalid("to_key must be another account than from_key.", field="to_key")
     asked = {
@@ -90,6 +90,19 @@ def adjustment_decline(*, adjustment_id: uuid.UUID, operator: User, reason: str,
     return adjustment
 
 
+def adjustable_check(key: str, *, field: str) -> None:
+    """Raise AdjustmentInvalid, naming `field`, unless adjustments may touch this account and its person exists."""
+    kind, _, rest = key.partition(":")
+    if not adjustable(key) or (
+        kind in ("wallet", "earnings") and not User.objects.filter(pk=int(rest)).exists()
+    ):
+        raise AdjustmentInvalid(
+            f"{field} must be wallet:<user id> or earnings:<user id> of somebody, fees, source:grants, "
+            "source:stripe or source:chargebacks.",
+            field=field,
+        )
+
+
 def _waiting(adjustment_id: uuid.UUID) -> Adjustment:
     adjustment = Adjustment.objects.select_for_update().filter(pk=adjustment_id, state=State.WAITING).first()
     if adjustment is None:
@@ -128,15 +141,3 @@ def _note(adjustment: Adjustment, operator: User, action: str, reason: str) -> N
             "amount_microusd": adjustment.amount_microusd,
         },
     )
-
-
-def _check_account(key: str, field: str) -> None:
-    kind, _, rest = key.partition(":")
-    if not adjustable(key) or (
-        kind in ("wallet", "earnings") and not User.objects.filter(pk=int(rest)).exists()
-    ):
-        raise AdjustmentInvalid(
-            f"{field} must be wallet:<user id> or earnings:<user id> of somebody, fees, source:grants, "
-            "source:stripe or source:chargebacks.",
-            field=field,
-        )

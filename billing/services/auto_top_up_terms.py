@@ -13,7 +13,7 @@ from accounts.models import User
 from billing.domain.amounts import check_amount_between, whole_cents
 from billing.domain.auto_top_ups import Terms
 from billing.errors import AmountInvalid, ConsentMissing
-from billing.gateway.calls import call_make
+from billing.gateway.calls import call_make, key_after_refusals
 from billing.gateway.client import Json, gateway
 from billing.models import AutoTopUp
 from billing.services.notices import notice_write
@@ -132,7 +132,8 @@ def _open_page(auto: AutoTopUp, now: datetime) -> None:
     stripe = gateway()
     customer: Json = {"email": auto.user.email}
     if not auto.customer_id:
-        made = call_make(stripe, "customer", key=f"customer:{auto.pk}", params=customer, now=now)
+        key = key_after_refusals(f"customer:{auto.pk}")
+        made = call_make(stripe, "customer", key=key, params=customer, now=now)
         AutoTopUp.objects.filter(pk=auto.pk).update(customer_id=made["id"])
         auto.customer_id = made["id"]
     back = f"{settings.PUBLIC_URL}/payments/automatic/"

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from accounts.services import user_lock
 from billing.domain.amounts import MICROUSD_PER_CENT
 from billing.domain.entries import wallet_key
 from billing.domain.stripe_entries import chargeback_entry, chargeback_returned_entry
@@ -31,6 +32,7 @@ def dispute_note(dispute: Json) -> bool:
     top_up = TopUp.objects.select_related("user").filter(payment_intent_id=dispute["payment_intent"]).first()
     if top_up is None:
         return False
+    user_lock(top_up.user)  # of two disputes that are won at once, the later one must see the other
     _, is_new = Dispute.objects.get_or_create(
         stripe_id=dispute["id"],
         defaults={

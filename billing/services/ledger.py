@@ -27,20 +27,25 @@ from billing.domain.entries import (
     wallet_key,
 )
 from billing.errors import HoldNotFound, HoldReleased, IdempotencyConflict
-from billing.models import Account, Earning, Hold, Posting, Transfer
+from billing.models import Account, Earning, Hold, OperatorAction, Posting, Transfer
 from billing.posting import accounts_lock, entries_post
 from billing.selectors.rates import tariff_at
-from billing.services.audit import operator_check
+from billing.services.audit import audit_note, operator_check, reason_checked
 from billing.services.auto_top_up_terms import auto_top_up_mark
 from billing.services.standing import wallet_check
 from common.clock import utc_now
 
 
+@transaction.atomic
 def grant_post(
-    *, user: User, amount_microusd: int, operator: User, idempotency_key: str, memo: str = ""
+    *, user: User, amount_microusd: int, operator: User, idempotency_key: str, reason: str, memo: str = ""
 ) -> Transfer:
-    """Put money of the platform into a person's wallet. Raises NotAnOperator unless `operator` is active staff."""
+    """Put money of the platform into a person's wallet. The person sees `memo`, the audit log has `reason`.
+
+    Raises NotAnOperator unless `operator` is active staff, ReasonInvalid.
+    """
     operator_check(operator)
+    why = reason_checked(reason)
     entry = grant_entry(
         user_id=user.pk,
         amount_microusd=amount_microusd,
@@ -48,7 +53,19 @@ def grant_post(
         idempotency_key=idempotency_key,
         memo=memo,
     )
-    return entries_post([entry])[0]
+    transfer = entries_post([entry])[0]
+    subject = f"transfer:{transfer.pk}"
+    # Behind the accounts' locks: whoever asks again finds the line of the first.
+    if not OperatorAction.objects.filter(action="grant", subject=subject).exists():
+        audit_note(
+            operator=operator,
+            action="grant",
+            user=user,
+            subject=subject,
+            reason=why,
+            after={"to": wallet_key(user.pk), "amount_microusd": amount_microusd},
+        )
+    return transfer
 
 
 @transaction.atomic

@@ -7,19 +7,19 @@ from django.conf import settings
 
 from accounts.models import User
 from billing.domain.countries import payout_country
-from billing.errors import PayoutAccountMissing, StripeRefused
-from billing.gateway.calls import call_make
+from billing.errors import PayoutAccountMissing, PayoutAccountRefused, StripeRefused
+from billing.gateway.calls import call_make, key_after_refusals
 from billing.gateway.client import Json, StripeGateway, gateway
-from billing.models import PayoutAccount
+from billing.models import PayoutAccount, StripeCall
 from common.clock import utc_now
 
 _CLOSED = "closed"
 
 
 def payout_account_open(*, user: User, country: str, now: datetime | None = None) -> PayoutAccount:
-    """Open an account for an owner, once; the country of one that is open stays.
+    """Open an account for an owner, once; the country of one that is open, or may be, stays.
 
-    Raises CountryUnsupported, StripeNotConfigured, StripeRefused, StripeUnavailable.
+    Raises CountryUnsupported, PayoutAccountRefused, StripeNotConfigured, StripeUnavailable.
     """
     now = now or utc_now()
     code = payout_country(country).code
@@ -32,7 +32,10 @@ def payout_account_open(*, user: User, country: str, now: datetime | None = None
         )
         account.refresh_from_db()
     if account.transfers_status == "unopened":
-        _open(stripe, account, now)
+        try:
+            _open(stripe, account, code, now)
+        except StripeRefused as refusal:
+            raise PayoutAccountRefused(refusal.stripe_code) from refusal
         account.refresh_from_db()
     return account
 
@@ -82,9 +85,12 @@ def payout_account_weekly(*, user: User, weekly: bool) -> None:
         raise PayoutAccountMissing("Open an account for payouts first.")
 
 
-def _open(stripe: StripeGateway, account: PayoutAccount, now: datetime) -> None:
+def _open(stripe: StripeGateway, account: PayoutAccount, country: str, now: datetime) -> None:
     """Have Stripe open the account, then have it pay out only when asked: payouts are one to one with ours."""
-    key = f"account:{account.user_id}:{account.stripe_id or 'first'}"
+    key = key_after_refusals(f"account:{account.user_id}:{account.stripe_id or 'first'}")
+    if account.country != country and not StripeCall.objects.filter(key=key).exists():
+        PayoutAccount.objects.filter(pk=account.pk, transfers_status="unopened").update(country=country)
+        account.refresh_from_db()
     transfers = {"stripe_transfers": {"requested": True}}
     params: Json = {
         "contact_email": account.user.email,
@@ -100,7 +106,7 @@ def _open(stripe: StripeGateway, account: PayoutAccount, now: datetime) -> None:
     call_make(
         stripe,
         "balance_settings",
-        key=f"balance_settings:{made['id']}",
+        key=key_after_refusals(f"balance_settings:{made['id']}"),
         params=by_hand,
         now=now,
         stripe_account=made["id"],

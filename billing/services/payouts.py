@@ -194,12 +194,14 @@ def payout_freeze(*, payout_id: uuid.UUID, operator: User, reason: str, now: dat
 
 
 @transaction.atomic
-def payout_unfreeze(*, payout_id: uuid.UUID, operator: User, reason: str, now: datetime) -> None:
-    """Send it on. Raises NotAnOperator, ReasonInvalid, PayoutNotFound; does nothing if it is not frozen."""
+def payout_unfreeze(*, payout_id: uuid.UUID, operator: User, reason: str, now: datetime) -> bool:
+    """Send it on. False if it is not frozen. Raises NotAnOperator, ReasonInvalid, PayoutNotFound."""
     operator_check(operator)
     why, payout = reason_checked(reason), _locked(payout_id)
-    if payout.frozen_because:
-        _set_frozen(payout, operator, "payout_unfreeze", why, because="", now=now)
+    if not payout.frozen_because:
+        return False
+    _set_frozen(payout, operator, "payout_unfreeze", why, because="", now=now)
+    return True
 
 
 def payout_may_begin(*, payout_id: uuid.UUID) -> None:

@@ -33,6 +33,7 @@ def create_people() -> tuple[Person, Person]:
         amount_microusd=GRANT_MICROUSD,
         operator=operator,
         idempotency_key="grant:demo",
+        reason="The demo's buyer needs money to spend.",
         memo="demo money",
     )
     return owner, buyer

@@ -14,6 +14,10 @@ def operator() -> User:
     return User.objects.get_or_create(email="olive@example.org", defaults={"is_staff": True})[0]
 
 
+def second_operator() -> User:
+    return User.objects.get_or_create(email="oscar@example.org", defaults={"is_staff": True})[0]
+
+
 def buyer(name: str = "bea", *, wallet_microusd: int = 100 * USD) -> User:
     """A person with that much granted to their wallet."""
     user = person(name)
@@ -22,5 +26,6 @@ def buyer(name: str = "bea", *, wallet_microusd: int = 100 * USD) -> User:
         amount_microusd=wallet_microusd,
         operator=operator(),
         idempotency_key=f"first grant to {name}",
+        reason="to begin with.",
     )
     return user

@@ -1,10 +1,12 @@
-"""The process is killed at every step of a top-up, a refund, a settlement and a payout; the next one gets it right.
+"""The process is killed at every step of each story of money; the next one gets it right.
 
 A story is told with new people for each moment at which it can be killed. Then the site is started anew, whoever
 waited for an answer asks again under the same key, and Stripe sends all its events again, from the first. Money is
 then where it would be without a crash, and nothing was asked of Stripe twice.
 """
 
+import uuid
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from itertools import count
@@ -16,10 +18,30 @@ from django.test import Client
 from accounts.models import User
 from billing.domain.auto_top_ups import Terms
 from billing.due import payments_advance
-from billing.models import AutoTopUp, Earning, Payout, TopUp
-from billing.selectors import earnings_balance, ledger_differences, wallet_balance
+from billing.errors import AdjustmentNotFound
+from billing.models import (
+    AutoTopUp,
+    BillingNews,
+    Dispute,
+    Earning,
+    OperatorAction,
+    Payout,
+    Refund,
+    TopUp,
+    Transfer,
+)
+from billing.selectors import (
+    earnings_balance,
+    hold_remaining,
+    ledger_differences,
+    refundable_microusd,
+    wallet_balance,
+    wallet_frozen_because,
+)
 from billing.services import (
     Charge,
+    adjustment_approve,
+    adjustment_create,
     auto_top_up_set,
     hold_charge,
     hold_open,
@@ -29,7 +51,7 @@ from billing.services import (
     top_up_create,
 )
 from common.clock import utc_now
-from tests.billing.cast import USD, buyer, person
+from tests.billing.cast import USD, buyer, operator, person, second_operator
 from tests.billing.crashing import dies_at
 from tests.billing.owners import earner, ready
 from tests.fake_stripe import FakeStripe
@@ -149,6 +171,106 @@ def test_a_refund(stripe, monkeypatch):
             break
     assert moment > 20
     assert [refund["amount"] for refund in stripe.world.of("refund")] == [500] * (moment + 1)
+    assert ledger_differences() == []
+
+
+def test_a_refund_that_the_cards_bank_sends_back(stripe, monkeypatch):
+    for moment in count():
+        bea = person(f"bea-{moment}")
+        top_up = paid_top_up(stripe, bea)
+        since = len(stripe.world.events)
+        refund = refund_create(user=bea, top_up_id=top_up.pk, amount_microusd=5 * USD, idempotency_key="r")
+        stripe.world.bounce_refund(refund.stripe_id)
+        died = dies_at(moment, lambda: stripe.deliver(Client()), monkeypatch)
+        assert wallet_balance(bea) in (15 * USD, 20 * USD)
+        assert ledger_differences() == []
+        started_anew(stripe, since)
+        refund.refresh_from_db()
+        assert (refund.state, wallet_balance(bea)) == (Refund.State.RETURNED, 20 * USD)
+        assert refundable_microusd(TopUp.objects.get(user=bea)) == 20 * USD
+        if not died:
+            break
+    assert moment > 20
+    assert ledger_differences() == []
+
+
+# Of the 20 USD paid in, 12 are set aside for a job: a chargeback takes the other 8 from the wallet.
+@pytest.mark.parametrize(
+    ("end", "status", "left_usd", "news"),
+    [
+        ("lose_dispute", "lost", 0, ["wallet_frozen"]),
+        ("win_dispute", "won", 8, ["wallet_frozen", "wallet_unfrozen"]),
+    ],
+)
+def test_a_dispute(stripe, monkeypatch, end, status, left_usd, news):
+    for moment in count():
+        bea = person(f"bea-{moment}")
+        paid_top_up(stripe, bea)
+        top_up = TopUp.objects.get(user=bea)
+        hold_open(user=bea, reference=f"job:{moment}", amount_microusd=12 * USD)
+        since = len(stripe.world.events)
+
+        def disputed(top_up=top_up) -> None:
+            dispute = stripe.world.dispute(top_up.payment_intent_id)
+            stripe.deliver(Client())
+            getattr(stripe.world, end)(dispute["id"])
+            stripe.deliver(Client())
+
+        died = dies_at(moment, disputed, monkeypatch)
+        assert wallet_balance(bea) in (0, 8 * USD)
+        assert ledger_differences() == []
+        (dispute,) = (
+            made for made in stripe.world.of("dispute") if made["payment_intent"] == top_up.payment_intent_id
+        )
+        if dispute["status"] != status:
+            getattr(stripe.world, end)(dispute["id"])
+        started_anew(stripe, since)
+        row = Dispute.objects.get(top_up=top_up)
+        assert (row.status, row.from_wallet_microusd) == (status, 8 * USD)
+        assert (wallet_balance(bea), hold_remaining(f"job:{moment}")) == (left_usd * USD, 12 * USD)
+        told = BillingNews.objects.filter(payload={"user_id": bea.pk}).order_by("pk")
+        assert list(told.values_list("kind", flat=True)) == news
+        assert bool(wallet_frozen_because(bea)) is (status == "lost")
+        if not died:
+            break
+    assert moment > 40
+    assert Transfer.objects.filter(reason=Transfer.Reason.CHARGEBACK).count() == moment + 1
+    assert ledger_differences() == []
+
+
+def test_an_adjustment_that_a_second_operator_approves(monkeypatch, settings):
+    settings.ADJUSTMENT_LIMIT_MICROUSD = 50 * USD
+    olive, oscar = operator(), second_operator()
+    for moment in count():
+        bea, number = person(f"bea-{moment}"), uuid.uuid4()
+
+        def adjusted(bea=bea, number=number) -> None:
+            adjustment_create(
+                adjustment_id=number,
+                operator=olive,
+                from_key="source:grants",
+                to_key=f"wallet:{bea.pk}",
+                amount_microusd=60 * USD,
+                reason="a result was lost.",
+            )
+            with suppress(AdjustmentNotFound):  # it is approved already
+                adjustment_approve(adjustment_id=number, operator=oscar, reason="checked.", now=utc_now())
+
+        died = dies_at(moment, adjusted, monkeypatch)
+        assert wallet_balance(bea) in (0, 60 * USD)
+        assert ledger_differences() == []
+        adjusted()
+        adjusted()
+        assert wallet_balance(bea) == 60 * USD
+        lines = OperatorAction.objects.filter(subject=f"adjustment:{number}").order_by("pk")
+        assert list(lines.values_list("action", "operator")) == [
+            ("adjustment_ask", olive.pk),
+            ("adjustment_approve", oscar.pk),
+        ]
+        if not died:
+            break
+    assert moment > 20
+    assert Transfer.objects.filter(reason=Transfer.Reason.ADJUSTMENT).count() == moment + 1
     assert ledger_differences() == []
 
 

@@ -8,7 +8,7 @@ from django.db import IntegrityError
 from accounts.models import User
 from billing.domain.amounts import MAX_AMOUNT_MICROUSD
 from billing.errors import AmountInvalid, IdempotencyConflict, KeyInvalid, NotAnOperator
-from billing.models import Account, Transfer
+from billing.models import Account, OperatorAction, Transfer
 from billing.selectors import earnings_balance, ledger_differences, statement, wallet_balance
 from billing.services import grant_post
 from tests.billing.cast import USD, operator, person
@@ -18,7 +18,12 @@ pytestmark = pytest.mark.django_db
 
 def grant(user, amount_microusd: int = USD, key: str = "key", memo: str = "welcome", by: User | None = None):
     return grant_post(
-        user=user, amount_microusd=amount_microusd, operator=by or operator(), idempotency_key=key, memo=memo
+        user=user,
+        amount_microusd=amount_microusd,
+        operator=by or operator(),
+        idempotency_key=key,
+        reason="a lost night.",
+        memo=memo,
     )
 
 
@@ -37,8 +42,13 @@ def test_a_grant_is_in_the_wallet_and_on_the_statement():
 
 def test_a_grant_asked_for_twice_is_one():
     bea = person("bea")
-    assert grant(bea).pk == grant(bea).pk
+    transfer = grant(bea)
+    assert grant(bea).pk == transfer.pk
     assert wallet_balance(bea) == USD
+    line = OperatorAction.objects.get()
+    assert (line.action, line.operator, line.user) == ("grant", operator(), bea)
+    assert (line.subject, line.reason) == (f"transfer:{transfer.pk}", "a lost night.")
+    assert line.after == {"to": f"wallet:{bea.pk}", "amount_microusd": USD}
 
 
 def test_a_key_used_for_another_grant_is_a_conflict():
@@ -94,7 +104,14 @@ def test_a_long_memo_is_cut_to_what_fits():
 def test_the_command_grants_and_says_what_the_wallet_has(capsys):
     bea = person("bea")
     for _ in range(2):
-        call_command("grant", email="Bea@example.org", usd="12.50", operator=operator().email, key="first")
+        call_command(
+            "grant",
+            email="Bea@example.org",
+            usd="12.50",
+            operator=operator().email,
+            reason="a lost night.",
+            key="first",
+        )
     assert "bea@example.org now has $12.50" in capsys.readouterr().out
     assert wallet_balance(bea) == 12_500_000
 
@@ -106,11 +123,13 @@ def test_the_command_grants_and_says_what_the_wallet_has(capsys):
         ({"operator": "bea@example.org"}, "Only an operator"),
         ({"usd": "twelve"}, "'twelve' is not an amount"),
         ({"usd": "0"}, "must be from 1"),
+        ({"usd": "0.0000001"}, "at most six decimals"),
+        ({"reason": " "}, "reason must say why"),
     ],
 )
 def test_the_command_says_what_is_wrong(wrong, sentence):
     person("bea")
+    given = {"email": "bea@example.org", "usd": "1", "operator": operator().email, "reason": "a drill."}
     with pytest.raises(CommandError, match=sentence):
-        call_command(
-            "grant", **({"email": "bea@example.org", "usd": "1", "operator": operator().email} | wrong)
-        )
+        call_command("grant", **(given | wrong))
+    assert not Transfer.objects.exists()

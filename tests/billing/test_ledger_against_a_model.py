@@ -120,7 +120,11 @@ class LedgerMachine(RuleBasedStateMachine):
         self._both(
             lambda: self.model.grant(key, who, amount),
             lambda: grant_post(
-                user=self.people[who], amount_microusd=amount, operator=self.operator, idempotency_key=key
+                user=self.people[who],
+                amount_microusd=amount,
+                operator=self.operator,
+                idempotency_key=key,
+                reason="a rule of the model.",
             ),
         )
 

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from billing.errors import IdempotencyConflict, InsufficientFunds
-from billing.models import Hold, Transfer
+from billing.models import Hold, OperatorAction, Transfer
 from billing.selectors import (
     earnings_balance,
     fees_balance,
@@ -50,8 +50,16 @@ def test_charges_at_once_never_overdraw_a_hold():
 
 def test_the_same_request_from_several_at_once_moves_its_money_once():
     bea, otto = buyer(wallet_microusd=1_000), person("otto")
-    grant = partial(grant_post, user=bea, amount_microusd=50, operator=operator(), idempotency_key="grant")
+    grant = partial(
+        grant_post,
+        user=bea,
+        amount_microusd=50,
+        operator=operator(),
+        idempotency_key="grant",
+        reason="a drill.",
+    )
     assert at_once(grant, grant, grant, grant) == []
+    assert OperatorAction.objects.filter(reason="a drill.").count() == 1
     assert wallet_balance(bea) == 1_050
     assert (
         at_once(*(partial(hold_open, user=bea, reference="job:1", amount_microusd=500) for _ in range(4)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from accounts.models import User
@@ -37,7 +37,7 @@ from billing.services import (
     unmatched_pair,
 )
 from common.clock import utc_now
-from tests.billing.cast import USD, operator, person
+from tests.billing.cast import USD, operator, person, second_operator
 from tests.fake_stripe import world
 
 pytestmark = pytest.mark.django_db
@@ -47,10 +47,6 @@ LIMIT = 50 * USD
 @pytest.fixture(autouse=True)
 def _limit(settings):
     settings.ADJUSTMENT_LIMIT_MICROUSD = LIMIT
-
-
-def second() -> User:
-    return User.objects.get_or_create(email="oscar@example.org", defaults={"is_staff": True})[0]
 
 
 def adjust(bea: User, *, usd: int = 5, **changed: Any) -> Adjustment:
@@ -95,19 +91,25 @@ def test_much_waits_for_another_operator():
         adjustment_approve(adjustment_id=made.pk, operator=operator(), reason="mine.", now=utc_now())
     with pytest.raises(NotAnOperator):
         adjustment_approve(adjustment_id=made.pk, operator=bea, reason="please.", now=utc_now())
-    approved = adjustment_approve(adjustment_id=made.pk, operator=second(), reason="checked.", now=utc_now())
-    assert (approved.state, approved.decided_by, wallet_balance(bea)) == ("posted", second(), 51 * USD)
+    approved = adjustment_approve(
+        adjustment_id=made.pk, operator=second_operator(), reason="checked.", now=utc_now()
+    )
+    assert (approved.state, approved.decided_by, wallet_balance(bea)) == (
+        "posted",
+        second_operator(),
+        51 * USD,
+    )
     with pytest.raises(AdjustmentNotFound):
-        adjustment_approve(adjustment_id=made.pk, operator=second(), reason="again.", now=utc_now())
+        adjustment_approve(adjustment_id=made.pk, operator=second_operator(), reason="again.", now=utc_now())
 
 
-@pytest.mark.parametrize("decider", [operator, second])
+@pytest.mark.parametrize("decider", [operator, second_operator])
 def test_what_is_declined_or_taken_back_moves_nothing(decider):
     bea = person("bea")
     made = adjust(bea, usd=51)
     adjustment_decline(adjustment_id=made.pk, operator=decider(), reason="not so.", now=utc_now())
     with pytest.raises(AdjustmentNotFound):
-        adjustment_approve(adjustment_id=made.pk, operator=second(), reason="yet.", now=utc_now())
+        adjustment_approve(adjustment_id=made.pk, operator=second_operator(), reason="yet.", now=utc_now())
     assert wallet_balance(bea) == 0
 
 
@@ -121,7 +123,8 @@ def test_only_accounts_whose_money_is_nobody_elses_promise_are_adjusted(key):
     assert Adjustment.objects.count() == 0
 
 
-@given(st.text())
+@given(st.text() | st.from_regex(r"wallet:[0-9]{1,5000}", fullmatch=True))
+@example("wallet:" + "9" * 5_000)
 def test_any_text_is_an_account_or_not(key):
     assert adjustable(key) in (True, False)
 
@@ -231,7 +234,7 @@ def test_much_is_adjusted_when_a_second_operator_approves(stripe, settings):
         now=utc_now(),
     )
     assert "1 movement(s) differ" in reconciled()
-    adjustment_approve(adjustment_id=asked.pk, operator=second(), reason="checked.", now=utc_now())
+    adjustment_approve(adjustment_id=asked.pk, operator=second_operator(), reason="checked.", now=utc_now())
     assert (reconciled(), wallet_balance(bea)) == ("agrees", 20 * USD)
 
 
@@ -282,28 +285,82 @@ def olive(client):
     return client
 
 
+def asked_on(client, **typed: str) -> dict[str, str]:
+    """The form as its page gives it out, filled in."""
+    page = client.get("/admin/billing/adjustment/add/")
+    number = page.context["adminform"].form["number"].value()
+    filled = {"from_key": "source:grants", "to_key": "wallet:bea@example.org", "usd": "5"}
+    return {**filled, "reason": "a result was lost.", "number": str(number), **typed}
+
+
 def said(answer) -> str:
     return " ".join(str(message) for message in answer.context["messages"])
 
 
 def test_an_operator_adjusts_on_the_page_and_another_approves(olive, client):
     bea = person("bea")
-    form = {"from_key": "source:grants", "to_key": f"wallet:{bea.pk}", "reason": "a result was lost."}
     path = "/admin/billing/adjustment/"
-    assert "micro-USD" in said(olive.post(f"{path}add/", form | {"amount_microusd": 10**16}, follow=True))
-    page = olive.post(f"{path}add/", form | {"amount_microusd": 0}).content.decode()
-    assert "must be more than zero" in page
-    assert "waits for another" in said(
-        olive.post(f"{path}add/", form | {"amount_microusd": 60 * USD}, follow=True)
-    )
+    form = asked_on(olive, to_key="wallet:Bea@example.org", usd="60")
+    for _ in range(2):  # the button was pressed twice
+        assert "waits for another" in said(olive.post(f"{path}add/", form, follow=True))
+    assert (Adjustment.objects.count(), Adjustment.objects.get().to_key) == (1, f"wallet:{bea.pk}")
+    assert "wallet of bea@example.org" not in olive.get(path).content.decode()  # there is no such account yet
     act = {"action": "approve", "_selected_action": [str(Adjustment.objects.get().pk)], "reason": "checked."}
     assert "Another operator" in said(olive.post(path, act, follow=True))
-    oscar = second()
+    oscar = second_operator()
     oscar.is_superuser = True
     oscar.save()
     client.force_login(oscar)
     assert "Done for 1 of 1" in said(client.post(path, act, follow=True))
     assert wallet_balance(bea) == 60 * USD
+    page = client.get(path).content.decode()
+    assert "$60.00" in page
+    assert "wallet of bea@example.org" in page
+    row = client.get(f"{path}{Adjustment.objects.get().pk}/change/").content.decode()
+    assert "$60.00" in row
+    assert "60000000" not in page + row
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "words"),
+    [
+        ({"usd": "0"}, "usd", "greater than or equal to 0.000001"),
+        ({"usd": "-5"}, "usd", "greater than or equal to 0.000001"),
+        ({"usd": "1.0000001"}, "usd", "no more than 6 decimal places"),
+        ({"usd": "1000000001"}, "usd", "less than or equal to 1000000000"),
+        ({"usd": "five"}, "usd", "Enter a number"),
+        ({"usd": ""}, "usd", "This field is required"),
+        ({"to_key": "wallet:nobody@example.org"}, "to_key", "Nobody has this address"),
+        ({"to_key": "hold:1"}, "to_key", "There is no such account"),
+        ({"from_key": "bank"}, "from_key", "There is no such account"),
+        ({"reason": " "}, "reason", "This field is required"),
+        ({"to_key": "source:grants"}, "__all__", "two different accounts"),
+        ({"number": "1"}, "number", "valid UUID"),
+    ],
+)
+def test_what_cannot_be_adjusted_is_said_beside_its_field(olive, typed, field, words):
+    person("bea")
+    answer = olive.post("/admin/billing/adjustment/add/", asked_on(olive, **typed))
+    assert words in " ".join(answer.context["adminform"].form.errors[field])
+    assert (Adjustment.objects.count(), OperatorAction.objects.count()) == (0, 0)
+
+
+def test_the_smallest_amount_is_moved_exactly(olive):
+    bea = person("bea")
+    olive.post("/admin/billing/adjustment/add/", asked_on(olive, usd="0.000001"))
+    assert wallet_balance(bea) == 1
+    assert "$0.000001" in olive.get("/admin/billing/adjustment/").content.decode()
+
+
+def test_what_is_missing_is_said_and_the_form_keeps_what_was_typed(olive):
+    person("bea")
+    form = asked_on(olive, from_key="fees", usd="5.5")
+    answer = olive.post("/admin/billing/adjustment/add/", form, follow=True)
+    assert "$5.50 is missing" in said(answer)
+    page = answer.content.decode()
+    assert 'value="fees"' in page
+    assert 'value="5.5"' in page
+    assert Adjustment.objects.count() == 0
 
 
 def test_an_operator_resolves_on_the_page(olive, stripe):
@@ -324,7 +381,7 @@ def test_an_operator_resolves_on_the_page(olive, stripe):
     adjust = {
         "action": "adjust",
         "_selected_action": [stripes],
-        "account": f"wallet:{bea.pk}",
+        "account": "wallet:bea@example.org",
         "reason": "lost.",
     }
     assert "Done for 1" in said(olive.post(path, adjust, follow=True))

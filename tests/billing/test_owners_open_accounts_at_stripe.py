@@ -7,9 +7,14 @@ import pytest
 from billing.domain.capability import in_words
 from billing.domain.countries import COUNTRIES
 from billing.due import payments_advance
-from billing.errors import CountryUnsupported, PayoutAccountMissing, StripeUnavailable
+from billing.errors import (
+    CountryUnsupported,
+    PayoutAccountMissing,
+    PayoutAccountRefused,
+    StripeUnavailable,
+)
 from billing.models import Payout, PayoutAccount
-from billing.selectors import earnings_balance
+from billing.selectors import earnings_balance, ledger_differences
 from billing.services import onboarding_link, payout_account_open, payout_account_sync, payout_account_weekly
 from tests.billing.cast import USD, person
 from tests.billing.owners import earn, earner, ready
@@ -48,6 +53,27 @@ def test_an_owner_elsewhere_is_told_before_anything_is_asked(stripe, country):
     assert refused.value.field == "country"
     assert (stripe.requests, PayoutAccount.objects.count()) == ([], 0)
     assert earnings_balance(otto) == 80 * USD
+
+
+def test_a_platform_without_connect_is_said_on_the_button_and_can_be_put_right(stripe):
+    otto = earner()
+    stripe.world.connects = False
+    for _ in range(2):
+        with pytest.raises(PayoutAccountRefused, match=r"feature_not_enabled.*kept for you.*operator"):
+            payout_account_open(user=otto, country="US")
+    assert (PayoutAccount.objects.get().transfers_status, earnings_balance(otto)) == ("unopened", 80 * USD)
+    stripe.world.connects = True
+    assert payout_account_open(user=otto, country="FR").country == "FR"
+    assert len(stripe.world.of("v2.core.account")) == 1
+
+
+def test_the_country_of_an_account_that_may_be_open_stays(stripe):
+    otto = person("otto")
+    stripe.faults.append(Fault("/v2/core/accounts", "done"))
+    with pytest.raises(StripeUnavailable):
+        payout_account_open(user=otto, country="US")
+    assert payout_account_open(user=otto, country="FR").country == "US"
+    assert len(stripe.world.of("v2.core.account")) == 1
 
 
 def test_there_is_no_link_without_an_account(stripe):
@@ -114,6 +140,36 @@ def test_a_week_that_pays_nothing_says_why_and_is_not_tried_again(stripe):
     assert Payout.objects.count() == 0
     payments_advance(now=MONDAY + timedelta(days=7))
     assert Payout.objects.count() == 1
+
+
+def test_a_week_that_stripe_refuses_returns_the_money_and_is_asked_for_once_a_week(stripe):
+    """A platform whose balance at Stripe is negative: no transfer is made that would have to be reversed."""
+    otto = ready(stripe, earner())
+    stripe.world.balance_cents = -5_000
+    payout_account_weekly(user=otto, weekly=True)
+    for day in range(21):
+        for hours in (6, 7):
+            payments_advance(now=MONDAY + timedelta(days=day, hours=hours))
+    assert list(Payout.objects.values_list("state", flat=True)) == [Payout.State.RETURNED] * 3
+    assert all("own balance at Stripe" in payout.because for payout in Payout.objects.all())
+    assert [request.path for request in stripe.requests].count("/v1/transfers") == 3
+    assert (stripe.world.of("transfer"), stripe.world.balance_cents) == ([], -5_000)
+    assert (earnings_balance(otto), ledger_differences()) == (80 * USD, [])
+
+
+def test_an_owners_negative_balance_at_stripe_is_not_paid_into_again_and_again(stripe):
+    otto = ready(stripe, earner())
+    account = otto.payout_account.stripe_id
+    stripe.world.account_cents[account] = -10_000  # Stripe took back what it had paid too much
+    payout_account_weekly(user=otto, weekly=True)
+    for day in range(21):
+        payments_advance(now=MONDAY + timedelta(days=day))
+    payout = Payout.objects.get()
+    assert (payout.state, earnings_balance(otto)) == (Payout.State.FAILED, 0)
+    assert "balance_insufficient" in payout.because
+    assert stripe.world.account_cents[account] == -10_000 + 7_975
+    assert len(stripe.world.of("transfer")) == 1
+    assert ledger_differences() == []
 
 
 def test_weekly_payouts_need_an_account(stripe):

@@ -8,7 +8,7 @@ from django.test import Client
 from billing.due import payments_advance
 from billing.errors import EarningsImmature
 from billing.models import Payout, TopUp
-from billing.selectors import earnings_balance, ledger_differences, wallet_balance
+from billing.selectors import earnings_balance, ledger_differences, wallet_balance, wallet_frozen_because
 from billing.services import payout_request, top_up_create
 from common.clock import utc_now
 from tests.at_once import at_once
@@ -52,3 +52,23 @@ def test_one_payment_told_of_by_several_fills_the_wallet_once(stripe):
     assert at_once(*[partial(stripe.deliver, Client(), events)] * 4) == []
     assert wallet_balance(bea) == 20 * USD
     assert ledger_differences() == []
+
+
+def test_two_disputes_that_are_won_at_once_end_the_freeze(stripe, client):
+    for number in range(10):
+        bea = person(f"bea-{number}")
+        pages = [
+            top_up_create(user=bea, amount_microusd=20 * USD, idempotency_key=key) for key in ("one", "two")
+        ]
+        disputes = [
+            stripe.world.dispute(stripe.world.pay(page.session_id)["payment_intent"]) for page in pages
+        ]
+        stripe.deliver(client)
+        wins = []
+        for dispute in disputes:
+            stripe.world.win_dispute(dispute["id"])
+            _, closed = stripe.untold()  # without the word of the money, which would be another chance to see
+            wins.append(partial(stripe.deliver, Client(), [closed]))
+        assert wallet_frozen_because(bea)
+        assert at_once(*wins) == []
+        assert wallet_frozen_because(bea) == ""

@@ -138,10 +138,9 @@ def test_an_operator_replays_an_event_that_had_failed(stripe, client):
     olga.is_superuser = True
     olga.save()
     client.force_login(olga)
+    replay = {"action": "replay", "_selected_action": [event.pk], "reason": "the currency was mistyped."}
     for _ in range(2):
-        client.post(
-            "/admin/billing/stripeevent/", {"action": "replay", "_selected_action": [event.pk]}, follow=True
-        )
+        client.post("/admin/billing/stripeevent/", replay, follow=True)
     event.refresh_from_db()
     assert event.state == StripeEvent.State.HANDLED
     top_up.refresh_from_db()

@@ -7,8 +7,9 @@ from django.template import Engine
 from django.test import Client
 
 from billing.due import payments_advance
-from billing.models import Payout, Refund, TopUp
+from billing.models import AutoTopUp, Payout, Refund, TopUp
 from billing.selectors import earnings_balance, wallet_balance
+from billing.services import top_up_create
 from common.clock import utc_now
 from tests.billing.cast import USD, person
 from tests.billing.owners import earn, earner, ready
@@ -65,9 +66,86 @@ def test_a_buyer_pays_in_and_takes_a_part_back(stripe, client):
 @pytest.mark.parametrize("usd", ["1", "0", "-5", "20.001", "x", "", "99999999"])
 def test_an_amount_that_cannot_be_paid_is_said_and_opens_no_page(stripe, usd):
     browser = browser_of(person("bea"))
-    answer = browser.post("/payments/", {"usd": usd, "key": "k"}, follow=True)
-    assert said(answer) or answer.context["form"].errors["usd"]
+    answer = browser.post("/payments/", {"usd": usd, "key": "k"})
+    assert answer.status_code == 400
+    (problem,) = answer.context["form"].errors["usd"]
+    if usd == "1":
+        assert problem == "The amount must be from $5.00 to $10,000.00, and is $1.00."
+    assert f'value="{usd}"' in answer.content.decode() or not usd
     assert TopUp.objects.count() == 0
+
+
+BAD_AMOUNTS = [
+    ("", "Amount in USD: This field is required."),
+    ("x", "Amount in USD: Enter a number."),
+    ("nan", "Amount in USD: Enter a number."),
+    ("0", "Amount in USD: Ensure this value is greater than or equal to 0.01."),
+    ("-5", "Amount in USD: Ensure this value is greater than or equal to 0.01."),
+    ("4.001", "Amount in USD: Ensure that there are no more than 2 decimal places."),
+    ("99999999", "Amount in USD: Ensure that there are no more than 7 digits before the decimal point."),
+]
+
+
+@pytest.mark.parametrize(("usd", "sentence"), [*BAD_AMOUNTS, ("20.01", "At most $20.00 of a top-up")])
+def test_an_amount_that_cannot_be_refunded_is_said_and_moves_nothing(stripe, client, usd, sentence):
+    bea = person("bea")
+    top_up = top_up_create(user=bea, amount_microusd=20 * USD, idempotency_key="k")
+    stripe.world.pay(top_up.session_id)
+    stripe.deliver(client)
+    path = f"/payments/top-ups/{top_up.pk}/refund/"
+    assert sentence in said(browser_of(bea).post(path, {"usd": usd, "key": "r"}, follow=True))
+    assert (wallet_balance(bea), Refund.objects.count()) == (20 * USD, 0)
+
+
+@pytest.mark.parametrize(
+    ("usd", "sentence"),
+    [*BAD_AMOUNTS, ("4", "The amount must be from $5.00"), ("81", "$80.00 of your earnings")],
+)
+def test_an_amount_that_cannot_be_paid_out_is_said_and_moves_nothing(stripe, usd, sentence):
+    otto = ready(stripe, earner())
+    assert sentence in said(browser_of(otto).post("/payouts/ask/", {"usd": usd, "key": "k"}, follow=True))
+    assert (earnings_balance(otto), Payout.objects.count()) == (80 * USD, 0)
+
+
+@pytest.mark.parametrize("key", [{}, {"key": ""}, {"key": "x" * 81}])
+def test_a_form_without_its_key_is_said_to_be_none_and_moves_nothing(stripe, client, key):
+    otto = ready(stripe, earner())
+    top_up = top_up_create(user=otto, amount_microusd=20 * USD, idempotency_key="k")
+    stripe.world.pay(top_up.session_id)
+    stripe.deliver(client)
+    browser = browser_of(otto)
+    for path in ("/payouts/ask/", f"/payments/top-ups/{top_up.pk}/refund/"):
+        assert "open the page again" in said(browser.post(path, {"usd": "10", **key}, follow=True))
+    page = browser.post("/payments/", {"usd": "10", **key})
+    assert page.status_code == 400
+    assert "open the page again" in page.content.decode()
+    assert (earnings_balance(otto), wallet_balance(otto), TopUp.objects.count()) == (80 * USD, 20 * USD, 1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "words"),
+    [
+        ({"threshold": "-1"}, "threshold", "greater than or equal to 0"),
+        ({"amount": "25.001"}, "amount", "no more than 2 decimal places"),
+        ({"cap": ""}, "cap", "required"),
+        ({"agreed": ""}, "agreed", "your clear yes"),
+    ],
+)
+def test_terms_that_cannot_be_are_said_beside_their_field(stripe, typed, field, words):
+    form = {"threshold": "10", "amount": "25", "cap": "100", "agreed": "on"}
+    answer = browser_of(person("bea")).post("/payments/automatic/", form | typed)
+    assert answer.status_code == 400
+    assert words in " ".join(answer.context["form"].errors[field])
+    assert AutoTopUp.objects.count() == 0
+
+
+def test_terms_that_the_service_refuses_are_said_in_the_words_of_the_page(stripe):
+    form = {"threshold": "10", "amount": "25", "cap": "20", "agreed": "on"}
+    answer = browser_of(person("bea")).post("/payments/automatic/", form)
+    assert answer.status_code == 400
+    words = "The most in one month must be at least one top-up, the amount."
+    assert answer.context["form"].errors == {"cap": [words]}
+    assert AutoTopUp.objects.count() == 0
 
 
 def test_an_owner_is_led_from_nothing_to_a_payout_that_is_paid(stripe, client):
@@ -104,13 +182,20 @@ def test_what_is_refused_is_said_on_the_page(stripe):
     browser = browser_of(otto)
     assert "least that can be paid out in your country is $5.00" in browser.get("/payouts/").content.decode()
     assert "from $5.00" in said(browser.post("/payouts/ask/", {"usd": "4", "key": "k"}, follow=True))
-    assert "two decimals" in said(browser.post("/payouts/ask/", {"usd": "4.001", "key": "k"}, follow=True))
     assert "countries" in said(browser.post("/payouts/account/", {"country": "KP"}, follow=True))
     browser.post("/payouts/weekly/", {"weekly": "yes"})
     payments_advance(now=utc_now())
     assert "Last Monday it was not" in browser.get("/payouts/").content.decode()
     browser.post("/payouts/weekly/", {"weekly": "no"})
     assert "Pay out every Monday" in browser.get("/payouts/").content.decode()
+
+
+def test_an_account_that_stripe_does_not_open_is_said_on_the_page(stripe):
+    stripe.world.connects = False
+    browser = browser_of(earner())
+    answer = browser.post("/payouts/account/", {"country": "US"}, follow=True)
+    assert "Stripe does not open an account for you here (feature_not_enabled)" in said(answer)
+    assert "Where your bank is" in answer.content.decode()
 
 
 def test_without_a_key_of_stripe_the_pages_say_so(settings):
@@ -120,7 +205,9 @@ def test_without_a_key_of_stripe_the_pages_say_so(settings):
     browser = browser_of(otto)
     assert "takes no real money" in browser.get("/payments/").content.decode()
     assert "pays no real money" in browser.get("/payouts/").content.decode()
-    assert "no real money" in said(browser.post("/payments/", {"usd": "20", "key": "k"}, follow=True))
+    answer = browser.post("/payments/", {"usd": "20", "key": "k"})
+    assert (answer.status_code, TopUp.objects.count()) == (503, 0)
+    assert "takes no real money" in answer.content.decode()
     assert "no real money" in said(browser.post("/payouts/account/", {"country": "US"}, follow=True))
 
 

@@ -228,6 +228,10 @@ def _refund_create(world: World, request: Request) -> Json:
 
 def _account_create(world: World, request: Request) -> Json:
     p = request.params
+    if not world.connects:
+        refusal = Refusal("", "You can only create new accounts if you've signed up for Connect.", began=True)
+        refusal.body["error"] |= {"type": "feature_not_enabled", "code": None}
+        raise refusal
     country = p["identity"]["country"]
     if country != country.lower() or len(country) != 2:
         raise Refusal("invalid_country", "identity.country is a lower-case ISO code")

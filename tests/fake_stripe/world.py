@@ -16,6 +16,7 @@ class World:
     balance_cents: int = 0  # the platform's
     account_cents: dict[str, int] = field(default_factory=dict)
     arrives_after_s: int = SECONDS_UNTIL_AVAILABLE
+    connects: bool = True  # whether the platform has signed up for Connect
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def new(self, prefix: str, kind: str, **fields: Any) -> Json:
@@ -122,6 +123,11 @@ class World:
         dispute["status"] = "won"
         self.moved("adjustment", dispute["amount"], dispute)
         self.tell("charge.dispute.funds_reinstated", dispute)
+        self.tell("charge.dispute.closed", dispute)
+
+    def lose_dispute(self, dispute_id: str) -> None:
+        dispute = self.objects[dispute_id]
+        dispute["status"] = "lost"
         self.tell("charge.dispute.closed", dispute)
 
     def bounce_refund(self, refund_id: str) -> None:

@@ -33,7 +33,11 @@ def buyer(name: str = "bea", *, wallet_microusd: int = 100 * USD) -> User:
     if wallet_microusd:
         operator, _ = User.objects.get_or_create(email="olive@example.org", defaults={"is_staff": True})
         grant_post(
-            user=user, amount_microusd=wallet_microusd, operator=operator, idempotency_key=f"grant {name}"
+            user=user,
+            amount_microusd=wallet_microusd,
+            operator=operator,
+            idempotency_key=f"grant {name}",
+            reason="to begin with.",
         )
     return user
 

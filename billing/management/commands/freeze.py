@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
+from billing.management.texts import person_at
 from billing.services import payouts_freeze, payouts_unfreeze, wallet_freeze_by_hand, wallet_unfreeze
 from common.errors import NightshiftError
 
@@ -21,8 +22,8 @@ class Command(BaseCommand):
         parser.add_argument("--lift", action="store_true", help="end the freeze instead")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        user = _user(options["email"], option="--email")
-        operator = _user(options["operator"], option="--operator")
+        user = person_at(options["email"], option="--email")
+        operator = person_at(options["operator"], option="--operator")
         try:
             _act(options["what"], user, operator, options["reason"], lift=options["lift"])
         except NightshiftError as error:
@@ -37,10 +38,3 @@ def _act(what: str, user: User, operator: User, reason: str, *, lift: bool) -> N
     else:
         act = wallet_unfreeze if lift else wallet_freeze_by_hand
     act(user=user, operator=operator, reason=reason)
-
-
-def _user(email: str, *, option: str) -> User:
-    try:
-        return User.objects.get(email=email.lower())
-    except User.DoesNotExist:
-        raise CommandError(f"{option}: nobody has the address {email}; sign up first.") from None

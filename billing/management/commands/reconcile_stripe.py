@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from billing.errors import StripeError
 from billing.gateway.client import gateway
+from billing.management.texts import table
 from billing.models import Unmatched
 from billing.reconciliation import EARLIER, reconcile
 from billing.services import unmatched_note
@@ -33,20 +34,12 @@ class Command(BaseCommand):
             raise CommandError(error.message) from error
         unmatched = unmatched_note(mismatches=result.mismatches, since=since, now=now)
         if unmatched:
-            self.stdout.write(_table(unmatched))
+            self.stdout.write(table(HEADINGS, [*map(_cells, unmatched)]))
             raise CommandError(
                 f"{len(unmatched)} movement(s) differ: see {settings.PUBLIC_URL}/admin/billing/unmatched/.",
                 returncode=1,
             )
         self.stdout.write(f"{result.paired} movements agree; {result.outside} are outside the books.")
-
-
-def _table(mismatches: list[Unmatched]) -> str:
-    rows = [HEADINGS, *map(_cells, mismatches)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
 
 
 def _cells(mismatch: Unmatched) -> tuple[str, ...]:

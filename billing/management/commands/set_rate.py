@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
+from billing.management.texts import person_at
 from billing.models import Fee, Rate
 from billing.services import fee_set, rate_set
 from common.clock import utc_now
@@ -32,9 +33,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        operator = User.objects.filter(email=options["operator"].lower()).first()
-        if operator is None:
-            raise CommandError(f"--operator: nobody has the address {options['operator']}.")
+        operator = person_at(options["operator"], option="--operator")
         try:
             row = _set(options["what"], options["value"], operator, options["reason"], options["start"])
         except NightshiftError as error:

@@ -24,6 +24,7 @@ def test_a_quote_says_what_it_is_made_of_and_what_is_set_aside(browser, ada):
     text = text_of(browser.get(f"/jobs/{job.pk}/"))
     assert "Waits for you to confirm its quote." in text
     assert "Phone, top class" in text
+    assert "refused or late results cost nothing. Loading and waiting are not billed." in text
     assert "Confirm and set" in text
 
 

@@ -31,7 +31,9 @@ def rows(*filled: Mapping[str, object]) -> dict[str, object]:
 
 def bob_with_money(bob: User) -> User:
     operator = User.objects.get(email="olive@example.org")
-    grant_post(user=bob, amount_microusd=10 * cast.USD, operator=operator, idempotency_key="more")
+    grant_post(
+        user=bob, amount_microusd=10 * cast.USD, operator=operator, idempotency_key="more", reason="more."
+    )
     return bob
 
 
