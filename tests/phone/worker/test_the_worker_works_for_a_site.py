@@ -5,8 +5,10 @@ import time
 
 import pytest
 
+from metal_kernels.compiler.compile import compile_program
+from metal_kernels.compiler.format import compiled_dumps
 from metal_kernels.delta import delta_decode
-from tests.phone.worker.conftest import LEASE, NO_SELF_TEST, OTHER_LEASE, Leases, Night
+from tests.phone.worker.conftest import LEASE, NO_SELF_TEST, OTHER_LEASE, THIRD_LEASE, Leases, Night
 from tests.phone.worker.jobs import tiny_job
 from tests.phone.worker.standins import Site
 from tests.worker_protocol.sites import BlobSite
@@ -174,6 +176,11 @@ def test_a_program_that_this_browser_cannot_run_is_named(
     assert (handback.reason, "version" in handback.detail) == ("bad_program", True)
     site.says(lease(OTHER_LEASE, batch_size=9))
     assert site.hears(msg.Handback).reason == "bad_program"
+    program = tiny_job().program
+    no_delta = compiled_dumps(program, {"cpu": compile_program(program, device="cpu").compiled})
+    site.says(lease(THIRD_LEASE, program=blobs.add(no_delta)))
+    handback = site.hears(msg.Handback)
+    assert (handback.reason, "delta" in handback.detail) == ("bad_program", True)
 
 
 def test_a_busy_server_hears_the_report_again(

@@ -94,7 +94,7 @@ async function wrongKernels(known, { machine, blobs, signal, url }) {
   } catch (error) {
     signal?.throwIfAborted();
     if (!(error instanceof KernelError)) throw error;
-    const names = [...compiled.kernels, ...(compiled.delta?.kernels ?? [])].map(({ name }) => name);
+    const names = [...compiled.kernels, ...compiled.delta.kernels].map(({ name }) => name);
     return names.includes(error.field) ? [error.field] : names;
   }
 }
@@ -134,7 +134,6 @@ function writersOf({ delta, ...compiled }, keys) {
     compiled,
     ({ role, key }) => (role === "losses" && keys.includes(null)) || (role === "state" && tensors.includes(key)),
   );
-  if (delta === null) return trained;
   const encoded = writersWhere(delta, ({ key }) => tensors.includes(withoutKind(key)));
   return [...new Set([...trained, ...encoded])];
 }
