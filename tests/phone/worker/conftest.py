@@ -180,3 +180,17 @@ def lease(blobs: BlobSite) -> Leases:
         return msg.Lease(**{**fields, **changes})
 
     return make
+
+
+@pytest.fixture
+def ready(night: Night, site: Site, lease: Leases) -> None:
+    """The worker has logged in and says that it is free."""
+    night.start()
+    site.hears(msg.Ready)
+
+
+@pytest.fixture
+def at_work(ready: None, site: Site, lease: Leases) -> msg.Progress:
+    """The worker is in the middle of LEASE, a long one; the last that it has told of it."""
+    site.says(lease(long=True))
+    return site.hears_step()
