@@ -131,9 +131,9 @@ def seed() -> list[Shot]:
         scenes.digits_job(ada, dataset, name=name)
         for name in ("Digits, once more", "Digits, wider", "First digits")
     )
-    finished = scenes.finished(finished, rounds=15, owner=ada)
-    scenes.round_under_way(scenes.trained(running, rounds=9, owner=ada), working)
-    scenes.worked(ada, ["Pixel on the shelf", "Living room laptop", "Kitchen tablet"])
+    workers = ["Pixel on the shelf", "Living room laptop", "Kitchen tablet"]
+    finished = scenes.finished(finished, rounds=15, owner=ada, devices=workers)
+    scenes.round_under_way(scenes.trained(running, rounds=9, owner=ada, devices=workers), working)
     scenes.spread(ada, hours=[13.5, 12.6, 11.2, 9.8, 8.7, 7.5, 4.4, 3.1, 2.2, 0.6])
     scenes.nights(ada)
     scenes.benched(Device.objects.get(owner=ada, name__startswith="Old phone"))

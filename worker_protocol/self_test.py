@@ -13,7 +13,7 @@ import json
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ from metal_kernels.compiler.variants import compile_deltas, compile_variants
 from metal_kernels.frontend.capture import capture_training_step
 from metal_kernels.frontend.optimizers import AdamW, OptimizerSpec, Sgd
 from metal_kernels.program.cost import program_cost
-from metal_kernels.program.graph import Program
+from metal_kernels.program.graph import DeltaBits, Program
 from metal_kernels.runtimes.reference import ReferenceRuntime, initial_state, optimizer_zeros
 from metal_kernels.tensorfile import tensorfile_dumps
 
@@ -106,6 +106,7 @@ class Case:
     module: Callable[[], nn.Module]
     row: tuple[int, ...]
     optimizer: OptimizerSpec
+    delta_bits: DeltaBits = 8
 
 
 CASES: Final[Mapping[str, Case]] = {
@@ -127,6 +128,13 @@ CASES: Final[Mapping[str, Case]] = {
         Sgd(momentum=0.9, nesterov=True, weight_decay=0.01),
     ),
     "attention": Case(Attention, (6, 12), AdamW(weight_decay=0.1)),
+    # Tensors large enough that what rounding loses of each is near what it loses on average.
+    "coarse": Case(
+        lambda: nn.Sequential(nn.Linear(20, 33, bias=False), nn.ReLU(), nn.Linear(33, 5, bias=False)),
+        (20,),
+        Sgd(momentum=0.9),
+        delta_bits=4,
+    ),
 }
 
 
@@ -135,13 +143,14 @@ def _case(name: str, case: Case, files: dict[str, bytes]) -> dict[str, Any]:
     inputs = torch.randn(ROWS, *case.row, generator=generator)
     targets = torch.randint(5, (ROWS,), generator=generator)
     module = _seeded(case.module)
-    program = capture_training_step(
+    captured = capture_training_step(
         module,
         loss="cross_entropy",
         optimizer=case.optimizer,
         example_inputs=[inputs[:BATCH]],
         example_target=targets[:BATCH],
     )
+    program = replace(captured, delta_bits=case.delta_bits)
     start = initial_state(module, program)
     params = {key: start[key] for key in program.model_spec}
     trained, losses = _trained(program, params, inputs, targets)

@@ -9,6 +9,7 @@ from django.middleware.csrf import get_token
 from django.templatetags.static import static
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
+from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
 from accounts.domain.device_classes import DEVICE_CLASSES
@@ -69,6 +70,7 @@ def worker(request: HttpRequest) -> HttpResponse:
     return response
 
 
+@gzip_page  # numbers and kernels, the same for everyone
 @require_safe
 def self_test_manifest(request: HttpRequest) -> HttpResponse:
     """What a browser must compute right before it gets work; made on the first question after an update."""
@@ -77,6 +79,7 @@ def self_test_manifest(request: HttpRequest) -> HttpResponse:
     return response
 
 
+@gzip_page
 @require_safe
 def self_test_file(request: HttpRequest, sha256: str) -> HttpResponse:
     data = _self_test().files.get(sha256)

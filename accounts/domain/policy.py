@@ -105,7 +105,8 @@ def _not_charging(policy: Policy, readings: Readings, stopped: bool) -> bool:
 
 
 def _not_on_wifi(policy: Policy, readings: Readings, stopped: bool) -> bool:
-    return policy.wifi_only and readings.network in {"cellular", "none"}
+    # "none" spends nobody's data: what is under way goes on, and is told when there is a network again.
+    return policy.wifi_only and readings.network == "cellular"
 
 
 # Each takes the policy, the readings and whether it is what has stopped the device. Safety first.

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -25,7 +25,9 @@ def free_port() -> int:
 class Site:
     """A server process: start it, kill it, start it again on the same port and data."""
 
-    def __init__(self, *, folder: Path, root: Path) -> None:
+    def __init__(self, *, folder: Path, root: Path, serve: Sequence[str] = ("manage.py", "serve")) -> None:
+        """`serve` is what the interpreter is given, before the port, to serve the site."""
+        self._serve = serve
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.root = root
@@ -45,7 +47,7 @@ class Site:
         """Start the server and wait until it answers."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "manage.py", "serve", "--port", str(self.port)],
+                [sys.executable, *self._serve, "--port", str(self.port)],
                 cwd=self.root,
                 env=self.environ,
                 stdout=log,

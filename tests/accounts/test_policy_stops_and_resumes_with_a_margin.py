@@ -79,6 +79,7 @@ def test_each_reading_blocks_on_its_own(readings, reason):
         Readings(charging=True),
         Readings(network="wifi"),
         Readings(network="ethernet"),
+        Readings(network="none"),  # which spends nobody's data
         Readings(temperature_celsius=39.9),
     ],
 )

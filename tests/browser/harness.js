@@ -2,7 +2,8 @@
 
 import { samplesOrder } from "/static/worker_protocol/runtime/batches.js";
 import { compiledLoads } from "/static/worker_protocol/runtime/compiled.js";
-import { deltaEncode } from "/static/worker_protocol/runtime/delta.js";
+import { exactDifference } from "/static/worker_protocol/runtime/delta.js";
+import { DeltaEncoder } from "/static/worker_protocol/runtime/encoder.js";
 import { Executor } from "/static/worker_protocol/runtime/executor.js";
 import { openGpu } from "/static/worker_protocol/runtime/gpu.js";
 import { SubmissionPlan } from "/static/worker_protocol/runtime/submissions.js";
@@ -52,8 +53,35 @@ async function shard(name, { steps, seed, learningRate }) {
 globalThis.harness = {
   order: (task) => outcome(() => Array.from(samplesOrder(task))),
 
-  delta: ({ base, changed, bits = 8 }) =>
-    outcome(() => toBase64(deltaEncode(described(base), described(changed), bits))),
+  // The deltas, one after the other from one base, of tensors that lie where training leaves them: in an executor.
+  deltas: ({ kernels, base: told, changes, bits }) =>
+    outcome(async () => {
+      const gpu = await openGpu();
+      try {
+        const base = described(told);
+        const places = new Map();
+        kernels.buffers.forEach(({ role, key }, position) => {
+          if (role === "input" && key.startsWith("new/")) places.set(key.slice("new/".length), position);
+        });
+        const training = await Executor.create(gpu, kernels);
+        const encoder = await DeltaEncoder.create(gpu, kernels, places, bits);
+        const files = [];
+        for (const change of changes) {
+          const changed = described(change);
+          for (const [name, position] of places) training.write(position, changed.get(name).data);
+          const [spec, exact] = [new Map(), new Map()];
+          for (const [name, { dtype, shape, data }] of base) {
+            spec.set(name, shape);
+            if (dtype !== "float32") exact.set(name, exactDifference(data, changed.get(name).data));
+          }
+          encoder.begin(base);
+          files.push(toBase64((await encoder.encode(training, { spec, exact })).delta));
+        }
+        return files;
+      } finally {
+        gpu.close();
+      }
+    }),
 
   rewritten: (file) =>
     outcome(() => {
@@ -97,7 +125,6 @@ globalThis.harness = {
           heard,
           repeated: again.losses,
           trained: toBase64(tensorfileDumps(params)),
-          delta: toBase64(deltaEncode(work.params, params)),
         };
       } finally {
         gpu.close();
@@ -117,7 +144,7 @@ globalThis.harness = {
           deltas.push({ delta: toBase64(delta), losses });
         }
         const { params } = await machine.train(work);
-        return { deltas, readBack: toBase64(deltaEncode(work.params, params)) };
+        return { deltas, readBack: toBase64(tensorfileDumps(params)) };
       } finally {
         gpu.close();
       }

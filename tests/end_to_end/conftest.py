@@ -62,7 +62,7 @@ class World(Generic[AnySite]):
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World[Site]]:
     """The embedded site."""
-    with _world_of(Site(folder=tmp_path, root=ROOT), tmp_path) as world:
+    with world_of(Site(folder=tmp_path, root=ROOT), tmp_path) as world:
         yield world
 
 
@@ -71,13 +71,13 @@ def production(tmp_path: Path) -> Iterator[World[ProductionSite]]:
     """The site of many processes, on PostgreSQL, Redis and RabbitMQ."""
     with (
         production_servers() as servers,
-        _world_of(ProductionSite(folder=tmp_path, root=ROOT, servers=servers), tmp_path) as world,
+        world_of(ProductionSite(folder=tmp_path, root=ROOT, servers=servers), tmp_path) as world,
     ):
         yield world
 
 
 @contextmanager
-def _world_of(site: AnySite, folder: Path) -> Iterator[World[AnySite]]:
+def world_of(site: AnySite, folder: Path) -> Iterator[World[AnySite]]:
     """A started site with the demo's people; it and its devices end with the block."""
     cast = subprocess.run(
         [sys.executable, "-m", "tests.end_to_end.cast"],

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
+from accounts.domain.windows import NIGHTLY
 from accounts.models import User
 from accounts.selectors import common_windows_of, windows_of_device
 from accounts.services import (
@@ -41,7 +42,7 @@ from marketplace.pages.nights import night_view, rules_in_force, strip_views
 from marketplace.pages.pairing import PairingPanel, pairing_panel
 from marketplace.pages.views.requests import page
 from marketplace.pages.week_chart import week_chart
-from marketplace.pages.window_rows import minute_of_day, window_presets
+from marketplace.pages.window_rows import minute_of_day, window_lines, window_presets
 
 PREFIX = "windows"
 
@@ -175,11 +176,14 @@ def _devices_page(
 ) -> HttpResponse:
     now, zone = utc_now(), ZoneInfo(person.time_zone)
     nights = owner_nights(owner=person, now=now)
+    common_windows = common_windows_of(person)
     context = {
         "fleet": fleet_view(owner=person, now=now),
         "strips": strip_views(nights, zone=zone),
         "strip_keys": uses_drawn(night.record for night in nights),
-        "windows_form": windows_form or window_formset(common_windows_of(person)),
+        "has_windows": bool(common_windows),
+        "usual_windows": window_lines(NIGHTLY),
+        "windows_form": windows_form or window_formset(common_windows),
         "presets": window_presets(None),
         "week_now": _week_now(now.astimezone(zone)),
         "pairing": pairing,

@@ -43,8 +43,8 @@ def digits_job(owner: User, dataset: Dataset, *, name: str) -> Job:
     return job_create(owner=owner, dataset_id=dataset.pk, settings=settings_parse(chosen))
 
 
-def trained(job: Job, *, rounds: int, owner: User) -> Job:
-    """Confirm a job and let `rounds` rounds close, with losses that fall as they do."""
+def trained(job: Job, *, rounds: int, owner: User, devices: Sequence[str] = ()) -> Job:
+    """Confirm a job and let `rounds` rounds close, with losses that fall as they do; the devices work in turn."""
     # As if the work were dear enough for the charges to come.
     Job.objects.filter(pk=job.pk).update(hold_microusd=job.budget_microusd)
     job = job_confirm(owner=job.owner, job_id=job.pk)
@@ -55,13 +55,15 @@ def trained(job: Job, *, rounds: int, owner: User) -> Job:
             validation_loss=0.11 + 2.0 * math.exp(-index / 4.5) + 0.02 * math.sin(index),
             validation_metric=0.972 - 0.75 * math.exp(-index / 3.5),
         )
+    if devices:
+        worked(owner, devices)
     settle_pending()
     job.refresh_from_db()
     return job
 
 
-def finished(job: Job, *, rounds: int, owner: User) -> Job:
-    return ended(trained(job, rounds=rounds, owner=owner))
+def finished(job: Job, *, rounds: int, owner: User, devices: Sequence[str] = ()) -> Job:
+    return ended(trained(job, rounds=rounds, owner=owner, devices=devices))
 
 
 def ended(job: Job) -> Job:

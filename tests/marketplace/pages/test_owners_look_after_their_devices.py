@@ -46,6 +46,13 @@ def test_without_a_device_the_page_says_how_to_get_one(browser):
     assert "No device yet" in text_of(browser.get("/devices/"))
 
 
+def test_before_the_first_device_the_page_says_when_it_will_work(browser, ada):
+    words = "With your first device they become: every day, 22:00 to 07:00."
+    assert words.casefold() in text_of(browser.get("/devices/")).casefold()
+    scenes.device_of(ada, "Laptop")
+    assert words.casefold() not in text_of(browser.get("/devices/")).casefold()
+
+
 def test_a_code_is_shown_once_with_the_command_and_pairs_a_device(browser, ada, settings):
     page = browser.post("/devices/pair/")
     code = page.context["pairing"].code

@@ -1,9 +1,11 @@
 """A browser that cannot be a device says what it lacks and what to do; a camera that says no is no dead end."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
+from tests.phone.shell.conftest import Site
 from tests.phone.shell.phone import Phone
+from tests.phone.shell.pictures import IPHONE
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -49,6 +51,16 @@ def test_what_is_missing_is_said_in_one_sentence_with_the_remedy(phone: Phone, m
     phone.answers(probe=[{"type": "probe", "missing": []}])
     phone.tap("#probe-again")
     expect(phone.page.locator("#probe-go")).to_be_enabled()
+
+
+def test_an_iphone_is_led_to_the_home_screen_first(site: Site, chromium: Browser):
+    with chromium.new_context(user_agent=IPHONE) as context:
+        phone = Phone(context, site.address)
+        phone.open("/device/#code=ABCD-EFGH")
+        phone.tap("#welcome-go")
+        phone.until_text("First put the app on the home screen. On this system", "#install-advice")
+        assert "type ABCD-EFGH" in phone.text("#install-advice")
+        assert phone.text("#probe-go") == "Go on in the browser all the same"
 
 
 def test_wrong_results_end_the_enrolment_and_name_the_kernels(phone: Phone):

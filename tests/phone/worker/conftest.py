@@ -23,7 +23,17 @@ HERE = Path(__file__).parent
 DEVICE = "0b5c1a52-7f3e-4c58-9a57-2f4f6f1d0c11"
 LEASE = "6d1f6a44-50a8-4a0e-8f4f-3d1f6c2b9e01"
 OTHER_LEASE = "6d1f6a44-50a8-4a0e-8f4f-3d1f6c2b9e02"
+THIRD_LEASE = "6d1f6a44-50a8-4a0e-8f4f-3d1f6c2b9e03"
 NO_SELF_TEST = "/nowhere/self-test.json"  # so that what was passed before counts
+NOTHING_SAID = {
+    "phase": None,
+    "reason": None,
+    "terms": None,
+    "earnedMicrousd": 0,
+    "leasesDone": 0,
+    "connected": False,
+    "error": None,
+}
 PATIENCE_S = 120  # a bound on hanging, not on slowness
 
 
@@ -94,8 +104,8 @@ class Night(Harness):
         self.call("tell", name, message)
 
     def state(self, name: str = "worker") -> dict[str, Any]:
-        """The worker's last word; of no phase before its first."""
-        return dict(self.call("last", name) or {"phase": None, "leasesDone": 0})
+        """The worker's last word; before its first, one that says nothing."""
+        return dict(self.call("last", name) or NOTHING_SAID)
 
     def answer(
         self, kind: str, condition: Callable[[dict[str, Any]], Any] = bool, name: str = "worker"
@@ -170,3 +180,17 @@ def lease(blobs: BlobSite) -> Leases:
         return msg.Lease(**{**fields, **changes})
 
     return make
+
+
+@pytest.fixture
+def ready(night: Night, site: Site, lease: Leases) -> None:
+    """The worker has logged in and says that it is free."""
+    night.start()
+    site.hears(msg.Ready)
+
+
+@pytest.fixture
+def at_work(ready: None, site: Site, lease: Leases) -> msg.Progress:
+    """The worker is in the middle of LEASE, a long one; the last that it has told of it."""
+    site.says(lease(long=True))
+    return site.hears_step()

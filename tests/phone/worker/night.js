@@ -45,6 +45,8 @@ globalThis.night = {
 
   keptBytes: async () => (await recordsRead("blobs")).reduce((sum, [, { sizeBytes }]) => sum + sizeBytes, 0),
 
+  keptReports: async () => (await recordsRead("reports")).length,
+
   identity: async () => {
     const { keys, ...known } = await identityLoad();
     return { ...known, extractable: keys.privateKey.extractable };

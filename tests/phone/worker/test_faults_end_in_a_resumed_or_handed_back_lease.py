@@ -17,11 +17,8 @@ MEBIBYTE = 2**20
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.usefixtures("at_work")
 def test_a_killed_tab_leaves_a_device_that_works_again(night: Night, site: Site, lease: Leases) -> None:
-    night.start()
-    site.hears(msg.Ready)
-    site.says(lease(long=True))
-    site.hears_step()
     night.call("kill", "worker")
     night.start("second")
     while len(site.hellos) < 2:
@@ -34,12 +31,11 @@ def test_a_killed_tab_leaves_a_device_that_works_again(night: Night, site: Site,
     assert site.hears(msg.Result).lease_id == OTHER_LEASE
 
 
+@pytest.mark.usefixtures("ready")
 def test_a_result_outlives_the_tab_that_made_it(night: Night, site: Site, lease: Leases) -> None:
-    night.start()
-    site.hears(msg.Ready)
     site.says(lease())
     first = site.hears(msg.Result)
-    time.sleep(0.5)  # the tab writes it down while it tells it
+    wait_until(lambda: night.call("keptReports") == 1)  # the tab writes it down while it tells it
     night.call("kill", "worker")
     site.drain()
     night.start("second")
@@ -47,6 +43,7 @@ def test_a_result_outlives_the_tab_that_made_it(night: Night, site: Site, lease:
     assert site.hellos[-1].leases == [LEASE]
 
 
+@pytest.mark.usefixtures("ready")
 def test_a_download_goes_on_in_the_next_tab_where_a_killed_one_left_it(
     night: Night, site: Site, lease: Leases, blobs: BlobSite
 ) -> None:
@@ -54,8 +51,6 @@ def test_a_download_goes_on_in_the_next_tab_where_a_killed_one_left_it(
     padded = {**file.metadata, "note": "x" * (4 * MEBIBYTE)}  # so that there is a middle to stop in
     offer = lease(program=blobs.add(tensorfile_dumps(file.tensors, metadata=padded)))
     blobs.faults = ["stall"]
-    night.start()
-    site.hears(msg.Ready)
     site.says(offer)
     wait_until(lambda: night.call("keptBytes") >= MEBIBYTE)
     night.call("kill", "worker")
@@ -69,35 +64,28 @@ def test_a_download_goes_on_in_the_next_tab_where_a_killed_one_left_it(
 
 
 @pytest.mark.parametrize("fault", ["cut", "spoil", 503])
+@pytest.mark.usefixtures("ready")
 def test_a_download_that_fails_is_tried_again(
-    fault: str | int, night: Night, site: Site, lease: Leases, blobs: BlobSite
+    fault: str | int, site: Site, lease: Leases, blobs: BlobSite
 ) -> None:
     blobs.faults = [fault]
-    night.start()
-    site.hears(msg.Ready)
     site.says(lease())
     assert site.hears(msg.Result).lease_id == LEASE
 
 
 @pytest.mark.parametrize("fault", [503, "gap"])
-def test_an_upload_that_fails_goes_on(
-    fault: str | int, night: Night, site: Site, lease: Leases, blobs: BlobSite
-) -> None:
-    night.start()
-    site.hears(msg.Ready)
+@pytest.mark.usefixtures("ready")
+def test_an_upload_that_fails_goes_on(fault: str | int, site: Site, lease: Leases, blobs: BlobSite) -> None:
     blobs.faults = [None, None, None, fault]
     site.says(lease())
     result = site.hears(msg.Result)
     assert len(blobs.uploads[f"/upload-{LEASE}"]) == result.delta_bytes
 
 
+@pytest.mark.usefixtures("at_work")
 def test_a_lost_gpu_hands_the_lease_back_and_the_next_one_is_trained(
-    night: Night, site: Site, lease: Leases, chromium: Browser
+    site: Site, lease: Leases, chromium: Browser
 ) -> None:
-    night.start()
-    site.hears(msg.Ready)
-    site.says(lease(long=True))
-    site.hears_step()
     chromium.new_browser_cdp_session().send("Browser.crashGpuProcess")
     assert site.hears(msg.Handback).reason == "device_lost"
     site.hears(msg.Ready)
@@ -117,11 +105,10 @@ def test_full_storage_costs_the_cache_and_not_the_lease(
     site.says(msg.Ack(lease_id=LEASE, accepted=True))
 
 
+@pytest.mark.usefixtures("ready")
 def test_the_second_tab_of_a_device_says_so_and_the_first_works_on(
     night: Night, site: Site, lease: Leases
 ) -> None:
-    night.start()
-    site.hears(msg.Ready)
     night.start("second")
     ended = night.wait_until(lambda state: state["phase"] == "ended", "second")
     assert ended["error"]["code"] == "other_tab"
@@ -130,9 +117,8 @@ def test_the_second_tab_of_a_device_says_so_and_the_first_works_on(
     assert len(site.hellos) == 1
 
 
+@pytest.mark.usefixtures("ready")
 def test_a_tab_that_is_told_of_a_newer_one_elsewhere_ends(night: Night, site: Site) -> None:
-    night.start()
-    site.hears(msg.Ready)
     site.says(msg.Error(code="superseded", message="Another.", fatal=True))
     site.closes(4005)
     assert night.wait_until(lambda state: state["phase"] == "ended")["error"]["code"] == "superseded"

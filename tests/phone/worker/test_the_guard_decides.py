@@ -72,6 +72,13 @@ TERMS = terms(POLICY)
             ],
             [None, "too_hot", "too_hot", None],
         ),
+        (
+            [
+                {"terms": TERMS, "readings": {**NOTHING_KNOWN, "network": network}}
+                for network in ("wifi", "cellular", "none")
+            ],
+            [None, "not_on_wifi", None],
+        ),
     ],
 )
 def test_verdicts_one_after_the_other(

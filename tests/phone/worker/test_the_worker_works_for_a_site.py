@@ -5,8 +5,10 @@ import time
 
 import pytest
 
+from metal_kernels.compiler.compile import compile_program
+from metal_kernels.compiler.format import compiled_dumps
 from metal_kernels.delta import delta_decode
-from tests.phone.worker.conftest import LEASE, NO_SELF_TEST, OTHER_LEASE, Leases, Night
+from tests.phone.worker.conftest import LEASE, NO_SELF_TEST, OTHER_LEASE, THIRD_LEASE, Leases, Night
 from tests.phone.worker.jobs import tiny_job
 from tests.phone.worker.standins import Site
 from tests.worker_protocol.sites import BlobSite
@@ -37,11 +39,10 @@ def test_a_lease_is_trained_uploaded_and_reported(
     assert hello.max_buffer_bytes > 0
 
 
+@pytest.mark.usefixtures("ready")
 def test_a_result_is_repeated_on_a_new_socket_until_it_is_acknowledged(
     night: Night, site: Site, lease: Leases
 ) -> None:
-    night.start()
-    site.hears(msg.Ready)
     site.says(lease())
     first = site.hears(msg.Result)
     site.drops()
@@ -58,28 +59,19 @@ def test_a_result_is_repeated_on_a_new_socket_until_it_is_acknowledged(
 
 
 def test_work_goes_on_while_the_socket_is_away_and_a_repeated_lease_is_only_confirmed(
-    night: Night, site: Site, lease: Leases, blobs: BlobSite
+    at_work: msg.Progress, site: Site, lease: Leases, blobs: BlobSite
 ) -> None:
-    night.start()
-    site.hears(msg.Ready)
-    site.says(lease(long=True))
-    before = site.hears_step()
     site.drops()
     resumed = site.hears(msg.Progress)
     assert site.hellos[-1].leases == [LEASE]
-    assert (resumed.lease_id, resumed.step >= before.step) == (LEASE, True)
+    assert (resumed.lease_id, resumed.step >= at_work.step) == (LEASE, True)
     site.says(lease(long=True))
     assert site.hears(msg.Progress).step >= resumed.step
     assert len([request for request in blobs.requests if request.startswith("GET")]) == 3
 
 
-def test_a_second_lease_is_busy_and_a_revoked_one_is_dropped_for_the_next(
-    night: Night, site: Site, lease: Leases
-) -> None:
-    night.start()
-    site.hears(msg.Ready)
-    site.says(lease(long=True))
-    site.hears_step()
+@pytest.mark.usefixtures("at_work")
+def test_a_second_lease_is_busy_and_a_revoked_one_is_dropped_for_the_next(site: Site, lease: Leases) -> None:
     site.says(lease(OTHER_LEASE))
     assert site.hears(msg.Handback) == msg.Handback(lease_id=OTHER_LEASE, reason="busy")
     site.says(msg.Revoke(lease_id=LEASE, reason="cancelled"))
@@ -88,11 +80,8 @@ def test_a_second_lease_is_busy_and_a_revoked_one_is_dropped_for_the_next(
     assert site.hears(msg.Result).lease_id == OTHER_LEASE
 
 
-def test_a_device_that_may_not_work_hands_back_and_waits(night: Night, site: Site, lease: Leases) -> None:
-    night.start()
-    site.hears(msg.Ready)
-    site.says(lease(long=True))
-    site.hears_step()
+@pytest.mark.usefixtures("at_work")
+def test_a_device_that_may_not_work_hands_back_and_waits(night: Night, site: Site) -> None:
     site.says(msg.Blocked(reason="not_charging"))
     assert site.hears(msg.Handback) == msg.Handback(lease_id=LEASE, reason="blocked")
     assert night.wait_until(lambda state: state["phase"] == "paused")["reason"] == "not_charging"
@@ -104,11 +93,10 @@ def test_a_device_that_may_not_work_hands_back_and_waits(night: Night, site: Sit
     site.hears(msg.Ready)
 
 
+@pytest.mark.usefixtures("ready")
 def test_a_hidden_page_stops_the_work_and_a_changed_reading_is_told(
     night: Night, site: Site, lease: Leases
 ) -> None:
-    night.start()
-    site.hears(msg.Ready)
     night.tell(sensors(charging=True, batteryPercent=81.5, network="wifi"))
     while (told := site.hears(msg.Status)).charging is None:
         pass
@@ -125,23 +113,17 @@ def test_a_hidden_page_stops_the_work_and_a_changed_reading_is_told(
     site.hears(msg.Ready)
 
 
-def test_the_end_of_the_window_stops_the_work_without_a_word_of_the_server(
-    night: Night, site: Site, lease: Leases
-) -> None:
-    night.start()
-    site.hears(msg.Ready)
-    site.says(lease(long=True))
-    site.hears_step()
+@pytest.mark.usefixtures("at_work")
+def test_the_end_of_the_window_stops_the_work_without_a_word_of_the_server(night: Night, site: Site) -> None:
     site.says(terms(closes_ms=1_000))  # the stand-in's clock starts at 0
     assert site.hears(msg.Handback).reason == "blocked"
     assert night.wait_until(lambda state: state["phase"] == "paused")["reason"] == "outside_window"
 
 
+@pytest.mark.usefixtures("ready")
 def test_a_lease_too_big_is_refused_before_its_data_are_fetched(
-    night: Night, site: Site, lease: Leases, blobs: BlobSite
+    site: Site, lease: Leases, blobs: BlobSite
 ) -> None:
-    night.start()
-    site.hears(msg.Ready)
     nowhere = "http://127.0.0.1:9/"
     site.says(lease(slice=msg.Blob(sha256="ab" * 32, size_bytes=2 * 10**9, url=nowhere)))
     assert site.hears(msg.Handback).reason == "too_big"
@@ -151,38 +133,34 @@ def test_a_lease_too_big_is_refused_before_its_data_are_fetched(
     assert blobs.requests == ["GET"]  # the program, whose shapes say how many rows that is
 
 
-def test_data_that_cannot_be_had_hand_the_lease_back(
-    night: Night, site: Site, lease: Leases, blobs: BlobSite
-) -> None:
+@pytest.mark.usefixtures("ready")
+def test_data_that_cannot_be_had_hand_the_lease_back(site: Site, lease: Leases, blobs: BlobSite) -> None:
     offer = lease()
     blobs.blobs.clear()
-    night.start()
-    site.hears(msg.Ready)
     site.says(offer)
     assert site.hears(msg.Handback).reason == "data_unavailable"
     site.hears(msg.Ready)
 
 
-def test_a_program_that_this_browser_cannot_run_is_named(
-    night: Night, site: Site, lease: Leases, blobs: BlobSite
-) -> None:
+@pytest.mark.usefixtures("ready")
+def test_a_program_that_this_browser_cannot_run_is_named(site: Site, lease: Leases, blobs: BlobSite) -> None:
     newer = tiny_job().program_file.replace(b'"version":"1"', b'"version":"2"')
-    night.start()
-    site.hears(msg.Ready)
     site.says(lease(program=blobs.add(newer)))
     handback = site.hears(msg.Handback)
     assert (handback.reason, "version" in handback.detail) == ("bad_program", True)
     site.says(lease(OTHER_LEASE, batch_size=9))
     assert site.hears(msg.Handback).reason == "bad_program"
+    program = tiny_job().program
+    no_delta = compiled_dumps(program, {"cpu": compile_program(program, device="cpu").compiled})
+    site.says(lease(THIRD_LEASE, program=blobs.add(no_delta)))
+    handback = site.hears(msg.Handback)
+    assert (handback.reason, "delta" in handback.detail) == ("bad_program", True)
 
 
-def test_a_busy_server_hears_the_report_again(
-    night: Night, site: Site, lease: Leases, blobs: BlobSite
-) -> None:
+@pytest.mark.usefixtures("ready")
+def test_a_busy_server_hears_the_report_again(site: Site, lease: Leases, blobs: BlobSite) -> None:
     offer = lease()
     blobs.blobs.clear()
-    night.start()
-    site.hears(msg.Ready)
     site.says(offer)
     first = site.hears(msg.Handback)
     busy = wire_errors.Busy(lease_id=LEASE)
@@ -190,13 +168,8 @@ def test_a_busy_server_hears_the_report_again(
     assert site.hears(msg.Handback) == first
 
 
-def test_the_owners_tap_hands_the_lease_back_before_the_socket_closes(
-    night: Night, site: Site, lease: Leases
-) -> None:
-    night.start()
-    site.hears(msg.Ready)
-    site.says(lease(long=True))
-    site.hears_step()
+@pytest.mark.usefixtures("at_work")
+def test_the_owners_tap_hands_the_lease_back_before_the_socket_closes(night: Night, site: Site) -> None:
     night.tell({"type": "stop"})
     assert site.hears(msg.Handback) == msg.Handback(lease_id=LEASE, reason="shutdown")
     assert site.ended() == 1000
@@ -229,9 +202,8 @@ def test_trouble_of_the_server_is_waited_out(night: Night, site: Site) -> None:
     night.wait_until(lambda state: state["phase"] == "waiting" and state["error"] is None)
 
 
-def test_a_drained_device_waits_as_long_as_it_is_told(night: Night, site: Site) -> None:
-    night.start()
-    site.hears(msg.Ready)
+@pytest.mark.usefixtures("ready")
+def test_a_drained_device_waits_as_long_as_it_is_told(site: Site) -> None:
     site.says(msg.Drain(reconnect_ms=700))
     site.drops()
     dropped_at = time.monotonic()

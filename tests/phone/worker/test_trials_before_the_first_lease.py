@@ -46,7 +46,11 @@ def test_a_shard_whose_numbers_break_spoils_no_later_one(page: Harness) -> None:
 @pytest.mark.timeout(900)  # some fifty trainings
 @pytest.mark.parametrize(
     "case",
-    ["dense", *(pytest.param(case, marks=pytest.mark.exhaustive) for case in ("convolution", "attention"))],
+    [
+        "dense",
+        "coarse",
+        *(pytest.param(case, marks=pytest.mark.exhaustive) for case in ("convolution", "attention")),
+    ],
 )
 def test_whichever_kernel_is_wrong_the_self_test_fails(page: Harness, case: str) -> None:
     verdicts = page.call("wrongKernels", case)

@@ -16,8 +16,8 @@ const PHASES = {
 export const CLOCK_TOLERANCE_MS = 10 * 60_000;
 
 // {doing, detail, tone, progress}: `progress` is the done part of the piece of work, or null; `tone` is "work", "rest"
-// or "bad".
-export function doingWords(state, nowMs) {
+// or "bad". `onLine` is the browser's word, which knows better than the worker why no site answers.
+export function doingWords(state, { nowMs, onLine }) {
   const { phase, reason, lease, terms, error } = state;
   if (phase === "ended" && error) {
     const { what, next } = anySentenceFor(error.code, { message: error.message, terms });
@@ -29,7 +29,7 @@ export function doingWords(state, nowMs) {
   }
   const [doing, usual] = PHASES[reason === "self_test" ? reason : phase] ?? PHASES.off;
   const setback = state.setback ? sentenceFor(state.setback.family, state.setback.code, { terms }) : null;
-  const trouble = error ? anySentenceFor(error.code, { message: error.message, terms }) : null;
+  const trouble = troubleWords(error, { terms, onLine });
   const steps = phase === "training" && lease ? `Step ${lease.step} of ${lease.steps}` : usual;
   const news = trouble ?? (phase === "waiting" ? setback : null);
   return {
@@ -64,6 +64,11 @@ export function warningOf({ wake, state, diagnosis, storageFull }) {
   if (Math.abs(state.clockSkewMs ?? 0) > CLOCK_TOLERANCE_MS) return ["clock_wrong", { clockSkewMs: state.clockSkewMs }];
   if (storageFull) return ["storage_full", {}];
   return null;
+}
+
+function troubleWords(error, { terms, onLine }) {
+  if (!onLine) return sentenceFor("local", "offline");
+  return error ? anySentenceFor(error.code, { message: error.message, terms }) : null;
 }
 
 function heatWords(thermal, speed) {

@@ -66,11 +66,14 @@ export class Enrolment {
     this.#list(checks);
     this.#description = await deviceDescription();
     const able = checks.every(({ ok }) => ok);
-    show(byId("install-advice"), able && isApple(this.#description) && !isInstalled());
+    const elsewhere = able && isApple(this.#description) && !isInstalled();
+    show(byId("install-advice"), elsewhere);
+    byId("probe-go").classList.toggle("quiet", elsewhere);
+    setText(byId("probe-go"), elsewhere ? "Go on in the browser all the same" : "Go on");
     byId("probe-go").disabled = !able;
     show(byId("probe-again"), !able);
     this.#screens.announce(able ? "This browser can do it." : "Something is missing.");
-    if (able) byId("probe-go").focus();
+    if (able && !elsewhere) byId("probe-go").focus();
   }
 
   #list(checks) {

@@ -64,7 +64,7 @@ export class Home {
     setText(button, ACTS[act] ?? "");
     button.onclick = this.#onAct[act] ?? null;
     // What only another pairing mends is not mended by starting.
-    for (const id of ["start", "home-lead"]) show(byId(id), act !== "pair");
+    for (const id of ["start-actions", "home-lead", "hints", "forget"]) show(byId(id), act !== "pair");
   }
 
   #figures() {

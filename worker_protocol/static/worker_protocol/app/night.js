@@ -137,7 +137,7 @@ export class Night extends EventTarget {
     if (!this.#on || this.#stopping) return;
     const nowMs = Date.now();
     const { state } = this.#worker;
-    const { doing, detail, tone, progress } = doingWords(state, nowMs);
+    const { doing, detail, tone, progress } = doingWords(state, { nowMs, onLine: navigator.onLine });
     setText(byId("clock"), clockFace(nowMs));
     setText(byId("doing"), doing);
     setText(byId("detail"), detail);

@@ -21,7 +21,11 @@ export const percent = (value) => `${Math.round(value)}\u00a0%`;
 
 const CLOCK = new Intl.DateTimeFormat([], { hour: "numeric", minute: "2-digit" });
 
-export const clockTime = (ms) => CLOCK.format(ms);
+// With no space that a line may break at.
+export const clockTime = (ms) => CLOCK.format(ms).replace(/\s/g, "\u00a0");
+
+// An hour of any day, in the same way: 22 -> "22:00".
+export const hourOfDay = (hour) => clockTime(new Date(2000, 0, 1, hour));
 
 // The same for a large clock in the dark, where nobody needs to be told whether it is morning.
 export function clockFace(ms) {

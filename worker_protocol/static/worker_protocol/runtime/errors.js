@@ -9,8 +9,6 @@
 // │   ├── BadReference           a name or position of something that does not exist
 // │   └── SpecMismatch           sizes that do not fit each other
 // ├── DeltaError             a parameter delta cannot be encoded
-// │   ├── DeltaNameMismatch      a tensor is missing or unexpected
-// │   ├── DeltaShapeMismatch     a tensor has another shape or dtype than expected
 // │   └── DeltaNotFinite         NaN or infinity in a tensor
 // ├── DeviceLimitExceeded    the program needs more than the device has
 // └── RuntimeFailure         a valid program could not be run
@@ -41,8 +39,6 @@ export class BadReference extends ProgramError { static code = "program_bad_refe
 export class SpecMismatch extends ProgramError { static code = "program_spec_mismatch"; }
 
 export class DeltaError extends KernelError { static code = "delta_invalid"; }
-export class DeltaNameMismatch extends DeltaError { static code = "delta_names"; }
-export class DeltaShapeMismatch extends DeltaError { static code = "delta_shape"; }
 export class DeltaNotFinite extends DeltaError { static code = "delta_not_finite"; }
 
 export class DeviceLimitExceeded extends KernelError { static code = "device_limit"; }

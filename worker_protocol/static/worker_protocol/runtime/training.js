@@ -3,7 +3,7 @@
 
 import { samplesOrder } from "./batches.js";
 import { bufferElements, checkFits } from "./compiled.js";
-import { deltaEncode, exactDifference } from "./delta.js";
+import { exactDifference } from "./delta.js";
 import { DeltaEncoder } from "./encoder.js";
 import { BadFeed, DeltaNotFinite } from "./errors.js";
 import { Executor } from "./executor.js";
@@ -40,15 +40,10 @@ export class ShardTrainer {
     return { ...(await this.#results(task.params, task.steps, () => true)), gpuUs };
   }
 
-  // The same, resolving to {delta, losses, gpuUs}: the delta's file, encoded on the GPU where the program's file has
-  // kernels for that, so that no parameter is read back.
+  // The same, resolving to {delta, losses, gpuUs}: the delta's file, encoded on the GPU by the kernels that the program's
+  // file has for that, so that no parameter is read back.
   async trainDelta(task) {
     const { params, steps } = task;
-    if (this.#compiled.delta === null) {
-      const { params: trained, ...rest } = await this.train(task);
-      checkLosses(rest.losses);
-      return { delta: deltaEncode(params, trained, this.#compiled.deltaBits), ...rest };
-    }
     const { delta: kernels, deltaBits } = this.#compiled;
     this.#encoder ??= await DeltaEncoder.create(this.#gpu, kernels, this.#statePlaces(), deltaBits);
     const trainedUs = await this.#steps(task, shardBuffers(this.#compiled));

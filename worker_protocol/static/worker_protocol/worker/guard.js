@@ -18,7 +18,8 @@ const SENSOR_CHECKS = {
 
   not_charging: (terms, { charging }) => terms.charging_only && charging === false,
 
-  not_on_wifi: (terms, { network }) => terms.wifi_only && (network === "cellular" || network === "none"),
+  // Without a network nothing is spent: what is under way goes on, and is told when there is one again.
+  not_on_wifi: (terms, { network }) => terms.wifi_only && network === "cellular",
 };
 
 // Why the device may not work now, or null if it may: `stopped` (by the owner's tap), `hidden` (the page), or

@@ -2,7 +2,7 @@
 // that grows with each loss in a row.
 
 import { checkFits, compiledLoads } from "../runtime/compiled.js";
-import { DeviceLost, RuntimeUnavailable } from "../runtime/errors.js";
+import { DeviceLost, ProgramFormatError, RuntimeUnavailable } from "../runtime/errors.js";
 import { openGpu } from "../runtime/gpu.js";
 import { ShardTrainer, shardBuffers } from "../runtime/training.js";
 import { steadyMs } from "./waiting.js";
@@ -69,7 +69,11 @@ export class Machine {
     await this.#opened();
     if (this.#loaded?.sha256 !== sha256 || anew) {
       this.#unload();
-      this.#loaded = { sha256, compiled: await compiledLoads(bytes, this.variant), trainer: null };
+      const compiled = await compiledLoads(bytes, this.variant);
+      if (compiled.delta === null) {
+        throw new ProgramFormatError("The program has no kernels that encode its delta; compile it with them.");
+      }
+      this.#loaded = { sha256, compiled, trainer: null };
     }
     return this.#loaded.compiled;
   }

@@ -1,15 +1,17 @@
 // What a device shows of itself before it gets work: that its kernels compute what they should, and how fast.
 
+import { BLOCK, LARGEST_STEP, stepsOf } from "../runtime/delta.js";
 import { KernelError } from "../runtime/errors.js";
 import { elementsOf, tensorfileLoads } from "../runtime/tensorfile.js";
 import { CannotWork } from "./errors.js";
 
 export const MANIFEST_URL = "/device/self-test.json";
 const PATIENCE_MS = 180_000;
-// Quantised deltas and another order of sums stay well within this; a wrong kernel does not.
+// Another order of sums stays well within this, as a part of how far a tensor moved; a wrong kernel does not.
 const LARGEST_ERROR = 0.05;
+// What rounding loses of a delta, in units of its scale: sqrt(1 / 12) on average, and some more in a small tensor.
+const ROUNDING_ERROR = 0.35;
 const LARGEST_LOSS_ERROR = 1e-3;
-const BLOCK = 256;
 const RUNS = 2;
 // One measurement of the benchmark is meant to take this long.
 const RUN_MS = 1_000;
@@ -89,42 +91,64 @@ async function wrongKernels(known, { machine, blobs, signal, url }) {
     const expected = tensorfileLoads(moved).tensors;
     const wrong = [];
     // The second delta carries what rounding has lost of the first, and so tells of the kernel that keeps that.
-    for (let run = 0; run < RUNS; run += 1) wrong.push(...wrongKeys(known, await machine.train(task), expected));
+    for (let run = 1; run <= RUNS; run += 1) {
+      const found = readDelta(await machine.train(task), compiled.deltaBits);
+      wrong.push(...wrongKeys(known, found, expected, { roundings: run }));
+    }
     return writersOf(compiled, wrong);
   } catch (error) {
     signal?.throwIfAborted();
     if (!(error instanceof KernelError)) throw error;
-    const names = [...compiled.kernels, ...(compiled.delta?.kernels ?? [])].map(({ name }) => name);
+    const names = [...compiled.kernels, ...compiled.delta.kernels].map(({ name }) => name);
     return names.includes(error.field) ? [error.field] : names;
   }
 }
 
-// Keys of the model's tensors that moved elsewhere than they should; null for the losses.
-function wrongKeys(known, { delta, losses }, moved) {
+// A delta as {losses, exact(name), steps(name), scales(name), bits}.
+function readDelta({ delta, losses }, bits) {
+  const { tensors } = tensorfileLoads(delta);
+  return {
+    losses,
+    exact: (name) => tensors.get(`exact/${name}`).data,
+    steps: (name) => stepsOf(tensors, name, bits),
+    scales: (name) => tensors.get(`scales/${name}`).data,
+    bits,
+  };
+}
+
+// Keys of the model's tensors that moved elsewhere than they should; null for the losses. The delta holds what so many
+// `roundings` have lost.
+function wrongKeys(known, found, moved, { roundings }) {
   const wrong = [];
-  const off = losses.some((loss, step) => {
+  const off = found.losses.some((loss, step) => {
     const expected = known.losses[step];
     return !(Math.abs(loss - expected) <= LARGEST_LOSS_ERROR * expected);
   });
-  if (off || losses.length !== known.losses.length) wrong.push(null);
-  const { tensors } = tensorfileLoads(delta);
+  if (off || found.losses.length !== known.losses.length) wrong.push(null);
   for (const [key, { data }] of moved) {
-    if (!movedAs(data, (part) => tensors.get(`${part}/${key}`)?.data)) wrong.push(key);
+    const right =
+      data instanceof BigInt64Array ? isSame(data, found.exact(key)) : movedAs(data, found, key, roundings);
+    if (!right) wrong.push(key);
   }
   return wrong;
 }
 
-// Whether a delta says of a tensor what it should, give or take the delta's own coarseness.
-function movedAs(expected, part) {
-  if (expected instanceof BigInt64Array) return expected.every((value, place) => part("exact")[place] === value);
-  const [steps, scales] = [part("int8"), part("scales")];
-  let [error, size] = [0, 0];
-  expected.forEach((value, place) => {
-    const found = steps[place] * scales[Math.floor(place / BLOCK)];
-    error += (found - value) ** 2;
-    size += value ** 2;
-  });
-  return error <= LARGEST_ERROR ** 2 * size;
+const isSame = (expected, found) => expected.every((value, place) => found[place] === value);
+
+// Whether a delta says of a tensor what it should, give or take its own coarseness, which is told by what is expected: a
+// scale that came out too large would excuse itself.
+function movedAs(expected, found, key, roundings) {
+  const [steps, scales] = [found.steps(key), found.scales(key)];
+  let [error, allowed] = [0, 0];
+  for (let start = 0; start < expected.length; start += BLOCK) {
+    const block = expected.subarray(start, start + BLOCK);
+    const scale = block.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0) / LARGEST_STEP[found.bits];
+    block.forEach((value, offset) => {
+      error += (steps[start + offset] * scales[start / BLOCK] - value) ** 2;
+      allowed += (LARGEST_ERROR * value) ** 2 + roundings * (ROUNDING_ERROR * scale) ** 2;
+    });
+  }
+  return error <= allowed;
 }
 
 // Kernels that write the buffers of these keys, or encode their delta.
@@ -134,7 +158,6 @@ function writersOf({ delta, ...compiled }, keys) {
     compiled,
     ({ role, key }) => (role === "losses" && keys.includes(null)) || (role === "state" && tensors.includes(key)),
   );
-  if (delta === null) return trained;
   const encoded = writersWhere(delta, ({ key }) => tensors.includes(withoutKind(key)));
   return [...new Set([...trained, ...encoded])];
 }
