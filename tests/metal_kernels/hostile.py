@@ -488,6 +488,7 @@ fn map_0123456789ab(@builtin(local_invocation_index) index: u32) {
 }
 """,
     msl="",
+    msl_matrices="",
 )
 """A kernel that touches what lies beyond its two buffers of 64 elements. No file's check reads WGSL: WebGPU stops it,
 where an index that is outside comes to nothing or to some element of the same buffer."""
