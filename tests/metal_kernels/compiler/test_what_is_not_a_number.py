@@ -12,7 +12,7 @@ from metal_kernels.compiler.compile import compile_program
 from metal_kernels.errors import UnsupportedOp
 from metal_kernels.frontend.capture import capture_forward
 from metal_kernels.runtimes.compiled import CompiledRuntime
-from tests.metal_kernels.backends import BACKENDS
+from tests.metal_kernels.backends import BACKENDS, DEVICES
 
 NAN = math.nan
 NUMBERS = torch.tensor([-2.0, 3.0, NAN])
@@ -47,7 +47,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_nan_is_what_it_is_in_torch(name: str, backend: str) -> None:
     program = capture_forward(Function(FUNCTIONS[name]), example_inputs=[NUMBERS])
-    compilation = compile_program(program, device="cpu")
+    compilation = compile_program(program, device=DEVICES[backend])
     runtime = CompiledRuntime(program, compilation.compiled, BACKENDS[backend](compilation))
     torch.testing.assert_close(runtime.predict({}, NUMBERS), FUNCTIONS[name](NUMBERS), equal_nan=True)
 
