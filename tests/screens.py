@@ -107,24 +107,59 @@ class Shot:
 
 
 def seed() -> list[Shot]:
-    """A buyer who also owns devices, a newcomer, and every page that either sees."""
+    """People of every kind, and every page that each of them sees."""
     from django.core.management import call_command
 
-    from accounts.models import Device, User
-    from billing.services import grant_post
-    from tests.marketplace.pages import scenes
+    from accounts.models import User
 
     call_command("migrate", verbosity=0)
     operator = User.objects.create_user("olive@example.org", is_staff=True)
-    ada = User.objects.create_user("ada@example.org", time_zone="Europe/Berlin")
-    grant_post(
-        user=ada,
-        amount_microusd=25_000_000,
-        operator=operator,
-        idempotency_key="g",
-        reason="new here.",
-        memo="Welcome",
+    ada, bea = (
+        User.objects.create_user(f"{name}@example.org", time_zone="Europe/Berlin") for name in ("ada", "bea")
     )
+    welcome(operator, ada, bea)
+    return [
+        Shot("home", "/"),
+        Shot("api-docs", "/api/docs/"),
+        *newcomers_pages(),
+        *pages_of_a_buyer_who_owns_devices(ada),
+        *pages_of_a_disputed_buyer(bea),
+        *operators_pages(),
+    ]
+
+
+def welcome(operator: Any, *people: Any) -> None:
+    from billing.services import grant_post
+
+    for person in people:
+        grant_post(
+            user=person,
+            amount_microusd=25_000_000,
+            operator=operator,
+            idempotency_key=f"welcome:{person.pk}",
+            reason="new here.",
+            memo="Welcome",
+        )
+
+
+def newcomers_pages() -> list[Shot]:
+    from accounts.models import User
+
+    new = log_in(User.objects.create_user("new@example.org"))
+    return [
+        Shot("not-found", "/jobs/00000000-0000-0000-0000-000000000000/", new, status=404),
+        Shot("new-jobs", "/jobs/", new),
+        Shot("new-datasets", "/datasets/", new),
+        Shot("new-devices", "/devices/", new),
+        Shot("new-pairing", "/devices/", new, ask_for_a_code),
+        Shot("new-earnings", "/earnings/", new),
+    ]
+
+
+def pages_of_a_buyer_who_owns_devices(ada: Any) -> list[Shot]:
+    from accounts.models import Device
+    from tests.marketplace.pages import scenes
+
     working = scenes.fleet(ada)
     dataset = scenes.digits(ada)
     quoted, running, finished = (
@@ -138,24 +173,8 @@ def seed() -> list[Shot]:
     scenes.nights(ada)
     scenes.benched(Device.objects.get(owner=ada, name__startswith="Old phone"))
     tablet = Device.objects.get(owner=ada, name="Kitchen tablet")
-    bea = User.objects.create_user("bea@example.org", time_zone="Europe/Berlin")
-    grant_post(
-        user=bea, amount_microusd=25_000_000, operator=operator, idempotency_key="g2", reason="new here."
-    )
-    data = scenes.digits(bea)
-    refused = scenes.digits_job(bea, data, name="Digits, later")
-    paused = scenes.paused(scenes.digits_job(bea, data, name="Digits, on hold"))
-    disputed = log_in(bea)
-    her, new = log_in(ada), log_in(User.objects.create_user("new@example.org"))
-    olive = operators_night()
+    her = log_in(ada)
     return [
-        Shot("home", "/"),
-        Shot("api-docs", "/api/docs/"),
-        Shot("not-found", f"/jobs/{quoted.pk}/", new, status=404),
-        Shot("new-jobs", "/jobs/", new),
-        Shot("new-datasets", "/datasets/", new),
-        Shot("new-devices", "/devices/", new),
-        Shot("new-pairing", "/devices/", new, ask_for_a_code),
         Shot("jobs", "/jobs/", her),
         Shot("job-new", f"/jobs/new/?dataset={dataset.pk}", her),
         Shot("job-new-wrong", f"/jobs/new/?dataset={dataset.pk}", her, fill_in_wrongly, 400),
@@ -168,16 +187,32 @@ def seed() -> list[Shot]:
         Shot("device", f"/devices/{working.pk}/", her),
         Shot("device-unpaid", f"/devices/{tablet.pk}/", her),
         Shot("earnings", "/earnings/", her),
-        Shot("new-earnings", "/earnings/", new),
         Shot("wallet", "/wallet/", her),
-        Shot("job-paused", f"/jobs/{paused.pk}/", disputed),
-        Shot("job-not-to-confirm", f"/jobs/{refused.pk}/", disputed),
         Shot("invoices", "/invoices/", her),
         Shot("invoice", f"/invoices/{finished.invoice.pk}/", her),
         Shot("settings", "/settings/", her),
         Shot("payments", "/payments/", her),
         Shot("automatic", "/payments/automatic/", her),
         Shot("payouts", "/payouts/", her),
+    ]
+
+
+def pages_of_a_disputed_buyer(bea: Any) -> list[Shot]:
+    from tests.marketplace.pages import scenes
+
+    data = scenes.digits(bea)
+    refused = scenes.digits_job(bea, data, name="Digits, later")
+    paused = scenes.paused(scenes.digits_job(bea, data, name="Digits, on hold"))
+    her = log_in(bea)
+    return [
+        Shot("job-paused", f"/jobs/{paused.pk}/", her),
+        Shot("job-not-to-confirm", f"/jobs/{refused.pk}/", her),
+    ]
+
+
+def operators_pages() -> list[Shot]:
+    olive = operators_night()
+    return [
         *(Shot(f"operators-{name}", f"/admin/billing/{name}/", olive) for name in OPERATORS_LISTS),
         Shot("operators", "/admin/", olive),
         Shot("operators-adjust", "/admin/billing/adjustment/add/", olive),

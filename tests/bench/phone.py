@@ -64,7 +64,8 @@ FIRST_PAINT = """performance.getEntriesByName("first-contentful-paint")[0]?.star
 
 
 def run() -> list[Row]:
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for library in ("httpx", "websockets"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     with tempfile.TemporaryDirectory(prefix="nightshift-phone-", ignore_cleanup_errors=True) as folder:
         return [*_app_rows(Path(folder)), *_worker_rows(Path(folder))]
 

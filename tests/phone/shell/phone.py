@@ -79,6 +79,8 @@ class Phone:
         expect(self.page.locator(selector)).to_be_visible(timeout=1000 * self.patience_s)
 
     def until_text(self, words: str, selector: str = "body") -> None:
+        """Words that are there to read: what is hidden has its text already."""
+        self.until_visible(selector)
         place = expect(self.page.locator(selector))
         place.to_contain_text(words, use_inner_text=True, timeout=1000 * self.patience_s)
 
